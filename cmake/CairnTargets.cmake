@@ -1,0 +1,23 @@
+# One static library a folder, sources listed by hand; one test binary a folder.
+
+# cairn_library(name SOURCES a.cc ... LINKS targets ...)
+function(cairn_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PUBLIC ${ARG_LINKS} PRIVATE cairn_warnings)
+endfunction()
+
+# cairn_test(name LABEL unit|sim|threads|cluster|process TIMEOUT seconds SOURCES ... LINKS ...)
+# One CTest entry for each GoogleTest case. Tests run under ctest -j, so they may not share files or ports.
+function(cairn_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main cairn_warnings)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "cairn/client_namenode.pb.h"
+#include "common/api/callback.h"
+
+// One line a call: CAIRN_CLIENT_NAMENODE_CALLS(X) expands X(Name) for each; requests are v1::NameRequest, answers
+// v1::NameResponse. The transport in common/rpc is made from the same list.
+#define CAIRN_CLIENT_NAMENODE_CALLS(X) \
+  X(Create) X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(GetFileInfo) \
+  X(List) X(Mkdirs) X(Rename) X(Delete) X(DeleteMany) X(GetBlockLocations) X(RenewLease) X(GetContentSummary) \
+  X(GetServerDefaults) X(ReportBadReplicas)
+
+namespace cairn::api {
+
+// The NameNode as clients see it. Thread-safe; no call blocks.
+//
+// Mutations (Create ... DeleteMany) carry a retry id in their header and act once however often they are repeated. The kinds of error:
+//   kNotFound, kNotDirectory, kInvalidPath, kNotEmpty, kIsDirectory, kAlreadyExists: as HDFS's calls of the same names;
+//   kBeingWritten: Create or Rename over a file that another client writes;
+//   kLeaseExpired: the caller does not hold the file's lease any more, or the file is gone;
+//   kNoTargets: AddBlock or Create with a first block found no DataNode; the reason and nodes say why each was refused;
+//   kNotReplicatedYet: Complete or AddBlock names fewer acknowledged storages than dfs.namenode.replication.min;
+//   kSlotExpired: the retry slot is too old to know whether the call acted;
+//   kReadOnly, kSafeMode, kRetriable: later, or elsewhere.
+//
+// Delete of what is not there answers OK with existed = false. List of what is not there is kNotFound. Complete repeated after it acted
+// (same inode, same length) is OK. AbandonBlock of a block that is not the file's last is kLeaseExpired.
+class ClientNamenode {
+ public:
+  virtual ~ClientNamenode() = default;
+#define CAIRN_DECLARE_CALL(Name) \
+  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+  CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DECLARE_CALL)
+#undef CAIRN_DECLARE_CALL
+};
+
+}  // namespace cairn::api

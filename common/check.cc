@@ -1,0 +1,14 @@
+#include "common/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace cairn::internal {
+
+void CheckFailed(const char* file, int line, const char* condition, const std::string& message) {
+  std::fprintf(stderr, "CHECK failed at %s:%d: %s: %s\n", file, line, condition, message.c_str());
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace cairn::internal

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "common/env/clock.h"
+#include "common/env/executor.h"
+#include "common/env/file_system.h"
+#include "common/env/network.h"
+#include "common/env/random.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace cairn {
+
+// Everything of the world that a process may touch, in one hand. Owned by main() or by a test; outlives all that got a pointer to it.
+// Thread-safe.
+class Env {
+ public:
+  virtual ~Env() = default;
+  virtual const Clock& clock() const = 0;
+  virtual FileSystem& files() = 0;
+  virtual Network& network() = 0;
+  virtual ExecutorFactory& executors() = 0;
+  // A generator of its own for each caller: seeded by the system in production, from the seed in simulation.
+  virtual Random NewRandom() = 0;
+  virtual BootId boot_id() = 0;
+  // RocksDB's view of files, threads and time.
+  virtual rocksdb::Env* rocksdb_env() = 0;
+  // Blocks the calling thread until `done()` is true; `done` is evaluated again after each Wake. In simulation it runs the world
+  // meanwhile, so that blocking calls work in the one thread. Never from an executor's task. False when `deadline` passed.
+  virtual bool BlockUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) = 0;
+  virtual void Wake() = 0;
+};
+
+// The real one: POSIX files, Boost.Asio sockets, threads.
+std::unique_ptr<Env> NewRealEnv();
+
+}  // namespace cairn

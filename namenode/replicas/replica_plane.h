@@ -1,0 +1,93 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/admin.pb.h"
+#include "cairn/client_namenode.pb.h"
+#include "cairn/datanode_namenode.pb.h"
+#include "cairn/namespace.pb.h"
+#include "common/api/datanode_namenode.h"
+#include "common/env/env.h"
+#include "common/ids.h"
+#include "namenode/store/views.h"
+
+namespace cairn::namenode {
+
+// What the replica plane needs of the namespace. Implemented by the NameNode over MetaStore and NamespaceWriter; by a fake in tests.
+// Thread-safe.
+class NamespaceForReplicas {
+ public:
+  virtual ~NamespaceForReplicas() = default;
+  virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
+  // Gives numbers to storages that have none (one mutation); answers all, in order.
+  virtual void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
+                                absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) = 0;
+};
+
+// Where the copies are: everything that is soft state about DataNodes, storages and replicas, behind one face. Rebuilt by asking; kept
+// across restarts in a RocksDB of its own that is private, unsynced and disposable.
+//
+// Thread-safe; no call blocks on I/O of the namespace plane. Locks of the replica plane are held for microseconds.
+class ReplicaPlane : public api::DatanodeNamenode {
+ public:
+  struct Options {
+    std::string directory;                 // "<namenode dir>/replicas".
+    size_t block_cache_bytes = 64 << 20;
+    bool simulated = false;
+    absl::Duration heartbeat_interval = absl::Seconds(3);
+    absl::Duration stale_after = absl::Seconds(15);
+    absl::Duration dead_after = absl::Seconds(60);
+    absl::Duration acknowledged_grace = absl::Seconds(60);  // How long a committed block's acknowledged storages hold off repair.
+    absl::Duration repair_interval = absl::Seconds(1);
+    absl::Duration repair_timeout = absl::Minutes(5);
+    size_t max_repairs_per_node = 4;
+    uint32_t min_replication = 1;
+    absl::Duration walk_period = absl::Hours(6);
+  };
+
+  // Of this NameNode start; handed to DataNodes.
+  struct Identity {
+    std::string cluster_id;
+    std::string pool_id;
+    Epoch epoch;
+    std::vector<v1::BlockTokenKey> keys;
+  };
+
+  // `executor` runs timers and background scans; `store_executor` the replica database's writes and syncs. All outlive this.
+  static absl::StatusOr<std::unique_ptr<ReplicaPlane>> Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
+                                                            Executor* executor, Executor* store_executor);
+
+  struct TargetRequest {
+    uint32_t replication = 3;
+    uint64_t block_size_bytes = 0;
+    std::string client_host;
+    std::vector<v1::ExcludedNode> excluded;
+    std::vector<StorageNumber> existing;   // Already hold the block: not chosen again.
+  };
+  // At least one target, or kNoTargets with a reason and per-node causes in `nodes`. Fewer than asked for is success: the block is repaired later.
+  virtual absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) = 0;
+
+  // Where a block can be read (sorted: live first, then stale; near client_host first), or, for a block under construction, its
+  // expected pipeline in order. `retry` is set when there is none now but a walk that could find one is due.
+  struct Locations {
+    std::vector<v1::StorageLocation> locations;
+    bool retry = false;
+  };
+  virtual Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) = 0;
+  // Location of a storage by number; nothing if its DataNode never registered with this NameNode.
+  virtual std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) = 0;
+  virtual std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) = 0;
+
+  // What the namespace did, after its commit, in order: committed, changed and freed blocks. Called on the writer's executor; must be quick.
+  virtual void OnBlocksChanged(const std::vector<BlockId>& blocks) = 0;
+  virtual void OnBlocksFreed(const std::vector<v1::FreedBlock>& blocks) = 0;
+  // A client's word: asks the DataNode to verify.
+  virtual void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) = 0;
+
+  virtual void FillReport(v1::ClusterReportResponse* report) = 0;
+  virtual void Stop(absl::AnyInvocable<void()> then) = 0;
+};
+
+}  // namespace cairn::namenode

@@ -1,0 +1,53 @@
+#pragma once
+
+// The namespace's tables as everything above RocksDB sees them: byte keys and byte values in families. Key layouts are
+// in namenode/store/keys.h, values are the messages of proto/cairn/namespace.proto; docs/formats.md has the table.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace cairn::namenode {
+
+// Order and names are on disk: only ever add.
+enum class Family : uint8_t { kInode, kInodeById, kFileBlock, kBlock, kUsage, kLease, kWork, kRetry, kDatanode, kMeta };
+inline constexpr size_t kFamilyCount = 10;
+std::string_view FamilyName(Family family);  // "inode", "inode_by_id", ...
+
+// Rows of a range in key order. Views stay valid until Next. Not thread-safe.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+  virtual bool Valid() const = 0;  // False at the end, and after an error.
+  virtual std::string_view key() const = 0;
+  virtual std::string_view value() const = 0;
+  virtual void Next() = 0;
+  virtual absl::Status status() const = 0;  // kCorruptMetadata if reading failed.
+};
+
+// A consistent state of all families. Calls may block on a disk read. Errors: kCorruptMetadata.
+class ReadView {
+ public:
+  virtual ~ReadView() = default;
+  virtual absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const = 0;
+  // [begin, end); an empty `end` means to the end of the family.
+  virtual std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const = 0;
+};
+
+// A batch being made on top of the last commit: reads see its own writes. One thread, the writer's.
+class Transaction : public ReadView {
+ public:
+  virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
+  virtual void Delete(Family family, std::string_view key) = 0;
+  // Only over ranges that this transaction neither read nor wrote; later reads of it see the old rows until the commit.
+  virtual void DeleteRange(Family family, std::string_view begin, std::string_view end) = 0;
+  // Encoded size so far, to keep a batch within its bound.
+  virtual size_t ApproximateBytes() const = 0;
+};
+
+}  // namespace cairn::namenode
