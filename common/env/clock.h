@@ -19,9 +19,9 @@ class SteadyTime {
   static constexpr SteadyTime Infinite() { return SteadyTime(absl::InfiniteDuration()); }
 
   constexpr absl::Duration since_start() const { return since_start_; }
-  friend constexpr SteadyTime operator+(SteadyTime t, absl::Duration d) { return SteadyTime(t.since_start_ + d); }
-  friend constexpr SteadyTime operator-(SteadyTime t, absl::Duration d) { return SteadyTime(t.since_start_ - d); }
-  friend constexpr absl::Duration operator-(SteadyTime a, SteadyTime b) { return a.since_start_ - b.since_start_; }
+  friend SteadyTime operator+(SteadyTime t, absl::Duration d) { return SteadyTime(t.since_start_ + d); }
+  friend SteadyTime operator-(SteadyTime t, absl::Duration d) { return SteadyTime(t.since_start_ - d); }
+  friend absl::Duration operator-(SteadyTime a, SteadyTime b) { return a.since_start_ - b.since_start_; }
   friend constexpr bool operator==(SteadyTime a, SteadyTime b) { return a.since_start_ == b.since_start_; }
   friend constexpr bool operator<(SteadyTime a, SteadyTime b) { return a.since_start_ < b.since_start_; }
   friend constexpr bool operator>(SteadyTime a, SteadyTime b) { return b < a; }

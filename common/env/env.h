@@ -22,7 +22,7 @@ class Env {
  public:
   virtual ~Env() = default;
   virtual const Clock& clock() const = 0;
-  virtual FileSystem& files() = 0;
+  virtual LocalFileSystem& files() = 0;
   virtual Network& network() = 0;
   virtual ExecutorFactory& executors() = 0;
   // A generator of its own for each caller: seeded by the system in production, from the seed in simulation.

@@ -45,11 +45,11 @@ class DirectoryLock {
 
 // Files and directories of one machine. Thread-safe; every call may block. Nothing is durable before Sync of the file and, for a
 // new, removed or renamed entry, SyncDirectory of its parent.
-class FileSystem {
+class LocalFileSystem {
  public:
   enum class OpenMode { kRead, kReadWrite, kCreateNew };  // kCreateNew: fails with kAlreadyExists.
 
-  virtual ~FileSystem() = default;
+  virtual ~LocalFileSystem() = default;
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) = 0;
   // Names (not paths), sorted bytewise, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
