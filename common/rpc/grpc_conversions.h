@@ -1,0 +1,37 @@
+#pragma once
+
+// Between gRPC's types and ours. Private to common/rpc.
+
+#include <grpcpp/grpcpp.h>
+
+#include <google/protobuf/message_lite.h>
+
+#include "absl/status/status.h"
+#include "common/env/clock.h"
+
+namespace cairn::rpc {
+
+// The code and message of the status; a kind travels as ErrorDetail in grpc-status-details-bin.
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message);
+// False if the bytes are not such a message.
+bool FromBytes(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* message);
+
+gpr_timespec ToGrpcDeadline(const Clock& clock, SteadyTime deadline);
+SteadyTime FromGrpcDeadline(const Clock& clock, gpr_timespec deadline);
+
+// What a completion queue gives back: one started operation.
+class Tag {
+ public:
+  virtual ~Tag() = default;
+  virtual void Proceed(bool ok) = 0;
+};
+
+// Runs completions until the queue is shut down and drained.
+void PollUntilShutdown(grpc::CompletionQueue* queue);
+
+inline constexpr int kMaxMessageBytes = 8 << 20;
+
+}  // namespace cairn::rpc

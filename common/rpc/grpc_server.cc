@@ -1,0 +1,288 @@
+#include "common/rpc/grpc_server.h"
+
+#include <deque>
+#include <map>
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <fmt/format.h>
+
+#include "common/check.h"
+#include "common/error.h"
+#include "common/mutex.h"
+#include "common/rpc/grpc_conversions.h"
+
+namespace cairn::rpc {
+namespace {
+
+struct Method {
+  GrpcServer::MessageFactory new_request;  // Unary methods.
+  GrpcServer::UnaryHandler unary;
+  GrpcServer::StreamHandler stream;        // Streams.
+};
+
+}  // namespace
+
+struct GrpcServer::Impl {
+  Impl(Options options_in, Env* env_in) : options(std::move(options_in)), env(env_in) {}
+
+  class Call;
+  void Accept(grpc::ServerCompletionQueue* queue);
+
+  const Options options;
+  Env* const env;
+  std::map<std::string, Method> methods;  // Fixed once started.
+  grpc::AsyncGenericService service;
+  std::unique_ptr<grpc::Server> server;
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
+  std::vector<std::unique_ptr<Executor>> pollers;
+
+  Mutex mu;
+  CondVar all_ended;
+  size_t calls ABSL_GUARDED_BY(mu) = 0;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
+};
+
+// One call, unary or stream, from its acceptance to its end. Shared by the operations under way (each holds `self` while it is
+// started), by the sink and by the handler's answer. An operation is one of the member tags, so a started call allocates nothing more.
+class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_this<Call> {
+ public:
+  Call(Impl* impl, grpc::ServerCompletionQueue* queue) : impl_(impl), queue_(queue), stream_(&context_) {
+    accepted_.call = read_.call = written_.call = finished_.call = this;
+    accepted_.on = &Call::OnAccepted;
+    read_.on = &Call::OnRead;
+    written_.on = &Call::OnWritten;
+    finished_.on = &Call::OnFinished;
+    MutexLock lock(impl_->mu);
+    ++impl_->calls;
+  }
+  ~Call() override {
+    MutexLock lock(impl_->mu);
+    if (--impl_->calls == 0) impl_->all_ended.NotifyAll();
+  }
+
+  void Start() {
+    accepted_.self = shared_from_this();
+    impl_->service.RequestCall(&context_, &stream_, queue_, queue_, &accepted_);
+  }
+
+  bool Send(const google::protobuf::MessageLite& message) override {
+    MutexLock lock(mu_);
+    if (closing_) return false;
+    out_.push_back(ToBytes(message));
+    PumpLocked();
+    return true;
+  }
+  size_t Queued() const override {
+    MutexLock lock(mu_);
+    return out_.size();
+  }
+  void Close(absl::Status status) override { Finish(std::move(status)); }
+
+ private:
+  struct Op : Tag {
+    Call* call = nullptr;
+    void (Call::*on)(bool) = nullptr;
+    std::shared_ptr<Call> self;  // While started.
+    void Proceed(bool ok) override {
+      const std::shared_ptr<Call> keep = std::move(self);
+      (call->*on)(ok);
+    }
+  };
+
+  void OnAccepted(bool ok) {
+    if (!ok) return;  // The server is stopping.
+    impl_->Accept(queue_);
+    const auto found = impl_->methods.find(context_.method());
+    if (found == impl_->methods.end()) {
+      Finish(absl::UnimplementedError(fmt::format("no method {}; is this the right port and version?", context_.method())));
+      return;
+    }
+    method_ = &found->second;
+    if (method_->stream) {
+      handler_ = method_->stream(MakeContext(), shared_from_this());
+      incoming_ = handler_->NewMessage();
+    } else {
+      incoming_ = method_->new_request();
+    }
+    Read();
+  }
+
+  api::CallContext MakeContext() {
+    api::CallContext context;
+    context.deadline = FromGrpcDeadline(impl_->env->clock(), context_.raw_deadline());
+    context.peer = context_.peer();
+    return context;
+  }
+
+  void Read() {
+    read_.self = shared_from_this();
+    stream_.Read(&bytes_, &read_);
+  }
+
+  void OnRead(bool ok) {
+    if (!ok) return OnEndOfInput();
+    if (!FromBytes(&bytes_, incoming_.get())) {
+      absl::Status bad = MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: the message does not parse", context_.method()));
+      if (handler_) NotifyClosed(bad);
+      Finish(std::move(bad));
+      return;
+    }
+    if (handler_) {
+      handler_->OnMessage(incoming_.get());
+      incoming_ = handler_->NewMessage();
+      Read();
+      return;
+    }
+    method_->unary(MakeContext(), incoming_.get(),
+                   [self = shared_from_this()](absl::StatusOr<std::unique_ptr<google::protobuf::MessageLite>> response) {
+                     self->Answer(std::move(response));
+                   });
+  }
+
+  void OnEndOfInput() {
+    if (!handler_) {
+      Finish(MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: the call ended without a request", context_.method())));
+      return;
+    }
+    NotifyClosed(context_.IsCancelled() ? absl::UnavailableError("the stream broke") : absl::OkStatus());
+    Finish(absl::OkStatus());
+  }
+
+  void NotifyClosed(absl::Status status) {
+    const std::shared_ptr<RawHandler> handler = std::move(handler_);
+    handler_ = nullptr;
+    if (handler) handler->OnClosed(std::move(status));
+  }
+
+  void Answer(absl::StatusOr<std::unique_ptr<google::protobuf::MessageLite>> response) {
+    if (!response.ok()) return Finish(response.status());
+    const grpc::ByteBuffer bytes = ToBytes(**response);
+    finished_.self = shared_from_this();
+    stream_.WriteAndFinish(bytes, grpc::WriteOptions(), grpc::Status::OK, &finished_);
+  }
+
+  void Finish(absl::Status status) {
+    MutexLock lock(mu_);
+    if (closing_) return;
+    closing_ = true;
+    final_ = ToGrpc(status);
+    PumpLocked();
+  }
+
+  // Starts the next write, or the end once all is written; one write may be under way.
+  void PumpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (writing_) return;
+    if (!out_.empty()) {
+      writing_ = true;
+      written_.self = shared_from_this();
+      stream_.Write(out_.front(), &written_);
+    } else if (closing_ && !finish_started_) {
+      finish_started_ = true;
+      finished_.self = shared_from_this();
+      stream_.Finish(final_, &finished_);
+    }
+  }
+
+  void OnWritten(bool ok) {
+    MutexLock lock(mu_);
+    writing_ = false;
+    if (ok) out_.pop_front();
+    else out_.clear();  // The stream is broken; the read that is under way says so.
+    PumpLocked();
+  }
+
+  // The status has been sent, or cannot be. A read under way fails soon after and tells the handler.
+  void OnFinished(bool) {}
+
+  Impl* const impl_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::GenericServerContext context_;
+  grpc::GenericServerAsyncReaderWriter stream_;
+  Op accepted_, read_, written_, finished_;  // Each owned by the completion queue while started.
+  const Method* method_ = nullptr;           // Set once, at acceptance.
+  // The reading side: only the poller that completes the one read touches these.
+  grpc::ByteBuffer bytes_;
+  std::unique_ptr<google::protobuf::MessageLite> incoming_;
+  std::shared_ptr<RawHandler> handler_;
+
+  mutable Mutex mu_;
+  std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  bool finish_started_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::Status final_ ABSL_GUARDED_BY(mu_);
+};
+
+void GrpcServer::Impl::Accept(grpc::ServerCompletionQueue* queue) {
+  {
+    MutexLock lock(mu);
+    if (stopping) return;
+  }
+  std::make_shared<Call>(this, queue)->Start();
+}
+
+GrpcServer::GrpcServer(Options options, Env* env) : impl_(std::make_unique<Impl>(std::move(options), env)) {}
+
+GrpcServer::~GrpcServer() { Stop(); }
+
+void GrpcServer::AddRaw(const std::string& method, MessageFactory new_request, UnaryHandler handler) {
+  CAIRN_CHECK(impl_->server == nullptr, "methods are added before Start");
+  Method& entry = impl_->methods[method];
+  entry.new_request = std::move(new_request);
+  entry.unary = std::move(handler);
+}
+
+void GrpcServer::AddRawStream(const std::string& method, StreamHandler handler) {
+  CAIRN_CHECK(impl_->server == nullptr, "methods are added before Start");
+  impl_->methods[method].stream = std::move(handler);
+}
+
+absl::StatusOr<HostPort> GrpcServer::Start() {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  const std::string address = impl_->options.bind.ToString();
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A second daemon on the port is an error, not a rival.
+  // Streams may be silent for long, and our clients ping every 20 s to notice a peer that vanished: no offence.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.RegisterAsyncGenericService(&impl_->service);
+  for (size_t i = 0; i < impl_->options.pollers; ++i) impl_->queues.push_back(builder.AddCompletionQueue());
+  impl_->server = builder.BuildAndStart();
+  if (impl_->server == nullptr || port == 0)
+    return absl::UnavailableError(fmt::format("cannot listen on {}: the port is taken or the address is not this machine's", address));
+  for (size_t i = 0; i < impl_->queues.size(); ++i) {
+    grpc::ServerCompletionQueue* queue = impl_->queues[i].get();
+    for (size_t n = 0; n < impl_->options.calls_waiting; ++n) impl_->Accept(queue);
+    impl_->pollers.push_back(impl_->env->executors().NewExecutor(fmt::format("grpc-srv-{}", i)));
+    impl_->pollers.back()->Post([queue] { PollUntilShutdown(queue); });
+  }
+  return HostPort{impl_->options.bind.host, static_cast<uint16_t>(port)};
+}
+
+void GrpcServer::Stop() {
+  if (impl_->server == nullptr) {
+    for (auto& queue : impl_->queues) queue->Shutdown();
+    impl_->queues.clear();
+    return;
+  }
+  AssertMayBlock("stopping a gRPC server");
+  {
+    MutexLock lock(impl_->mu);
+    impl_->stopping = true;
+  }
+  impl_->server->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));
+  {
+    MutexLock lock(impl_->mu);
+    while (impl_->calls > 0) impl_->all_ended.Wait(impl_->mu);
+  }
+  for (auto& queue : impl_->queues) queue->Shutdown();
+  impl_->pollers.clear();  // Each ends when its queue is drained.
+  impl_->queues.clear();
+  impl_->server.reset();
+}
+
+}  // namespace cairn::rpc

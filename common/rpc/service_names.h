@@ -1,0 +1,11 @@
+#pragma once
+
+// Full gRPC names, as the services of proto/cairn declare them.
+
+namespace cairn::rpc {
+
+inline constexpr char kClientNamenode[] = "/cairn.v1.ClientNamenode/";
+inline constexpr char kDatanodeNamenode[] = "/cairn.v1.DatanodeNamenode/";
+inline constexpr char kNamenodeAdmin[] = "/cairn.v1.NamenodeAdmin/";
+
+}  // namespace cairn::rpc
