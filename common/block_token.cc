@@ -74,7 +74,8 @@ absl::Status CheckBlockToken(std::string_view token, const std::vector<v1::Block
     return Refused(fmt::format("for block {}, not {}", id, block.value()), "WRONG_BLOCK", block);
   if (const uint64_t sealed = LoadBigEndian(token.substr(29, 8)); sealed != stamp.value())
     return Refused(fmt::format("for stamp {}, not {}", sealed, stamp.value()), "WRONG_STAMP", block);
-  if ((static_cast<unsigned char>(token[37]) & static_cast<unsigned char>(mode)) == 0) return Refused("does not allow this operation", "WRONG_MODE", block);
+  if ((static_cast<unsigned char>(token[37]) & static_cast<unsigned char>(mode)) == 0)
+    return Refused("does not allow this operation", "WRONG_MODE", block);
   if (const auto expires = static_cast<int64_t>(LoadBigEndian(token.substr(46, 8))); expires < now_ms)
     return Refused(fmt::format("expired {} ms ago", now_ms - expires), "EXPIRED", block);
   return absl::OkStatus();

@@ -27,8 +27,8 @@ struct BlockTokenClaims {
 
 std::string SealBlockToken(const v1::BlockTokenKey& key, const BlockTokenClaims& claims);
 
-// OK if `token` was sealed with one of `keys`, is for this pool, block and stamp, allows `mode` and has not expired; else kAccessToken saying what
-// differs. reason UNKNOWN_KEY if its key is not among them (wait for the registration lane, then try again).
+// OK if `token` was sealed with one of `keys`, is for this pool, block and stamp, allows `mode` and has not expired; else kAccessToken
+// saying what differs. reason UNKNOWN_KEY if its key is not among them (wait for the registration lane, then try again).
 absl::Status CheckBlockToken(std::string_view token, const std::vector<v1::BlockTokenKey>& keys, std::string_view pool_id, BlockId block,
                              GenerationStamp stamp, TokenMode mode, int64_t now_ms);
 

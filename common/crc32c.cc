@@ -63,7 +63,8 @@ void ComputeChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::
   }
 }
 
-absl::Status VerifyChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::span<const char> data, std::span<const char> checksums) {
+absl::Status VerifyChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::span<const char> data,
+                                  std::span<const char> checksums) {
   if (type == ChecksumType::kNull) return absl::OkStatus();
   const size_t chunks = (data.size() + bytes_per_checksum - 1) / bytes_per_checksum;
   if (checksums.size() != 4 * chunks)
@@ -74,7 +75,8 @@ absl::Status VerifyChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum
     const uint32_t actual = ChunkChecksum(type, data.subspan(offset, length));
     const uint32_t expected = LoadBigEndian(checksums.data() + 4 * i);
     if (actual != expected)
-      return MakeError(ErrorKind::kChecksum, fmt::format("checksum mismatch in the {} bytes at {}: expected {:08x}, found {:08x}", length, offset, expected, actual));
+      return MakeError(ErrorKind::kChecksum, fmt::format("checksum mismatch in the {} bytes at {}: expected {:08x}, found {:08x}", length,
+                                                         offset, expected, actual));
   }
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@ uint32_t ChunkChecksum(ChecksumType type, std::span<const char> data, uint32_t s
 // ceil(data.size() / bytes_per_checksum) bytes.
 void ComputeChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::span<const char> data, std::span<char> out);
 // OK, or kChecksum naming the first bad chunk's offset within `data`, and both values.
-absl::Status VerifyChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::span<const char> data, std::span<const char> checksums);
+absl::Status VerifyChunkChecksums(ChecksumType type, uint32_t bytes_per_checksum, std::span<const char> data,
+                                  std::span<const char> checksums);
 
 }  // namespace cairn

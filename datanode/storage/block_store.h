@@ -56,8 +56,8 @@ class ReplicaWriter {
   virtual uint32_t bytes_per_checksum() const = 0;
   virtual ChecksumType checksum_type() const = 0;
 
-  // (disk) Stores [offset, end) by the rules of docs/formats.md: beyond received: error; end <= received: nothing; else only [received, end).
-  // kChecksum if bytes do not match (nothing stored), kDiskFull, kCancelled.
+  // (disk) Stores [offset, end) by the rules of docs/formats.md: beyond received: error; end <= received: nothing; else only [received,
+  // end). kChecksum if bytes do not match (nothing stored), kDiskFull, kCancelled.
   virtual absl::Status Write(const PacketToWrite& packet) = 0;
   // (disk) Everything received so far is on disk, with a durable slot, when it returns.
   virtual absl::Status Sync() = 0;
@@ -72,8 +72,8 @@ class ReplicaWriter {
   virtual void OnRevoked(absl::AnyInvocable<void()> stop) = 0;
 };
 
-// A replica as it was when it was opened: {visible length, checksum of the last partial chunk} taken together, so that a reader is consistent
-// while the writer goes on. Holds the file open: an invalidation meanwhile does not disturb it.
+// A replica as it was when it was opened: {visible length, checksum of the last partial chunk} taken together, so that a reader is
+// consistent while the writer goes on. Holds the file open: an invalidation meanwhile does not disturb it.
 class ReplicaReader {
  public:
   virtual ~ReplicaReader() = default;
@@ -91,7 +91,8 @@ class ReplicaReader {
   virtual absl::StatusOr<size_t> ReadData(uint64_t offset, std::span<char> into) = 0;
 };
 
-// All volumes of one DataNode. Thread-safe; calls marked (disk) block. Every change of the map numbers its event in the same critical section.
+// All volumes of one DataNode. Thread-safe; calls marked (disk) block. Every change of the map numbers its event in the same critical
+// section.
 class BlockStore {
  public:
   struct CreateOptions {
@@ -111,17 +112,22 @@ class BlockStore {
   };
   virtual absl::StatusOr<Placement> Place(const CreateOptions& options) = 0;
 
-  // (disk, Placement's) RBW for a new block (HDFS stage PIPELINE_SETUP_CREATE). kAlreadyExists if there is one, unless ours is older and not
-  // FINALIZED: then that is dropped.
-  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateRbw(const Placement& placement, BlockId id, GenerationStamp stamp, const CreateOptions& options) = 0;
+  // (disk, Placement's) RBW for a new block (HDFS stage PIPELINE_SETUP_CREATE). kAlreadyExists if there is one, unless ours is older and
+  // not FINALIZED: then that is dropped.
+  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateRbw(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                   const CreateOptions& options) = 0;
   // (disk) Target of a transfer.
-  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp, const CreateOptions& options) = 0;
+  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                         const CreateOptions& options) = 0;
   // Executor of the volume that holds the replica; kReplicaNotFound.
   virtual absl::StatusOr<Executor*> DiskOf(BlockId id) = 0;
-  // (disk) Revokes the writer there is and opens the RBW again at `new_stamp` (stage PIPELINE_SETUP_STREAMING_RECOVERY): its stamp must be in
-  // [stamp, new_stamp] else kStaleGeneration; received in [min_bytes, max_bytes] else kInvalidArgument. The stamp is durable before it returns. Bytes received are kept.
-  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t min_bytes, uint64_t max_bytes) = 0;
-  // (disk) Stage PIPELINE_CLOSE_RECOVERY: as RecoverRbw with min = max = length, then finalizes (synced if `sync`); a FINALIZED one of that length just gets the stamp.
+  // (disk) Revokes the writer there is and opens the RBW again at `new_stamp` (stage PIPELINE_SETUP_STREAMING_RECOVERY): its stamp must be
+  // in [stamp, new_stamp] else kStaleGeneration; received in [min_bytes, max_bytes] else kInvalidArgument. The stamp is durable before it
+  // returns. Bytes received are kept.
+  virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                                    uint64_t min_bytes, uint64_t max_bytes) = 0;
+  // (disk) Stage PIPELINE_CLOSE_RECOVERY: as RecoverRbw with min = max = length, then finalizes (synced if `sync`); a FINALIZED one of that
+  // length just gets the stamp.
   virtual absl::Status RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) = 0;
 
   // (disk) kReplicaNotFound; kStaleGeneration if the replica's stamp is older than `at_least`; kChecksum if it is known to be corrupt.
@@ -130,14 +136,16 @@ class BlockStore {
 
   // Memory: acts only on that exact replica of that storage: takes it out of the map (DROPPED) and hands its file to the volume's deleter
   // (DELETED when unlinked), else KEPT. `voided` decides inside the critical section: true answers KEPT.
-  virtual void Invalidate(const std::string& storage_uuid, BlockId id, GenerationStamp stamp, uint64_t command_id, const absl::AnyInvocable<bool() const>& voided) = 0;
+  virtual void Invalidate(const std::string& storage_uuid, BlockId id, GenerationStamp stamp, uint64_t command_id,
+                          const absl::AnyInvocable<bool() const>& voided) = 0;
   // (disk) Reads the whole replica; CORRUPT flag, synced, then the event, if it does not verify.
   virtual absl::Status Verify(BlockId id, GenerationStamp stamp) = 0;
   // Takes every shard's lock once and numbers an EPOCH_MARK.
   virtual void MarkEpoch(Epoch epoch) = 0;
 
-  // One step of a walk of `storage_uuid`, downward from `end_id` (exclusive): numbers a RANGE event, inside the critical section of the ids it covers,
-  // of at most 1,024 replicas. Returns where the next step begins (0: done). An unavailable storage numbers STORAGE_STATE_CHANGED instead and is done.
+  // One step of a walk of `storage_uuid`, downward from `end_id` (exclusive): numbers a RANGE event, inside the critical section of the ids
+  // it covers, of at most 1,024 replicas. Returns where the next step begins (0: done). An unavailable storage numbers
+  // STORAGE_STATE_CHANGED instead and is done.
   virtual uint64_t WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) = 0;
   // The full list of [first_id, end_id) as a new RANGE event with expanded = true.
   virtual void ExpandRange(const std::string& storage_uuid, uint64_t first_id, uint64_t end_id, uint64_t walk) = 0;

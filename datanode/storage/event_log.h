@@ -31,7 +31,8 @@ class EventLog {
   void ForgetUpTo(uint64_t durable) ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t first_kept() const ABSL_LOCKS_EXCLUDED(mu_);  // last() + 1 when none is kept.
   uint64_t last() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Called (any thread, no lock held... by Append's caller's thread, shard lock possibly held) after an append: only posts. Set once, before use.
+  // Called (any thread, no lock held... by Append's caller's thread, shard lock possibly held) after an append: only posts. Set once,
+  // before use.
   void SetWake(absl::AnyInvocable<void()> wake) ABSL_LOCKS_EXCLUDED(mu_);
   size_t kept() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Duration OldestAge() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -10,8 +10,9 @@ namespace cairn::namenode {
 // (result.error set) has written nothing and needs no undo.
 //
 // Repeated calls: a mutation with a sequence is looked up in the retry table first; if it acted before, the kept result is the answer and
-// nothing is written; a kept row of another request hash is kInvalidArgument; an older sequence is kInvalidArgument with reason OLD_SEQUENCE; no row and
-// slot_opened over 9 minutes before time_ms is kSlotExpired. Results of mutations that acted are kept with the change.
+// nothing is written; a kept row of another request hash is kInvalidArgument; an older sequence is kInvalidArgument with reason
+// OLD_SEQUENCE; no row and slot_opened over 9 minutes before time_ms is kSlotExpired. Results of mutations that acted are kept with the
+// change.
 //
 // Mutation time: time_ms is raised to `last mutation time` (meta) if it is below, and kept there.
 //

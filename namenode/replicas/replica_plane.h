@@ -66,7 +66,8 @@ class ReplicaPlane : public api::DatanodeNamenode {
     std::vector<v1::ExcludedNode> excluded;
     std::vector<StorageNumber> existing;   // Already hold the block: not chosen again.
   };
-  // At least one target, or kNoTargets with a reason and per-node causes in `nodes`. Fewer than asked for is success: the block is repaired later.
+  // At least one target, or kNoTargets with a reason and per-node causes in `nodes`. Fewer than asked for is success: the block is repaired
+  // later.
   virtual absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) = 0;
 
   // Where a block can be read (sorted: live first, then stale; near client_host first), or, for a block under construction, its
@@ -80,7 +81,8 @@ class ReplicaPlane : public api::DatanodeNamenode {
   virtual std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) = 0;
   virtual std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) = 0;
 
-  // What the namespace did, after its commit, in order: committed, changed and freed blocks. Called on the writer's executor; must be quick.
+  // What the namespace did, after its commit, in order: committed, changed and freed blocks. Called on the writer's executor; must be
+  // quick.
   virtual void OnBlocksChanged(const std::vector<BlockId>& blocks) = 0;
   virtual void OnBlocksFreed(const std::vector<v1::FreedBlock>& blocks) = 0;
   // A client's word: asks the DataNode to verify.

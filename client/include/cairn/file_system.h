@@ -67,7 +67,8 @@ class FileSystem {
   // All entries by name; of a file: itself. Pages are fetched as needed and stay right while the directory changes.
   virtual absl::StatusOr<std::vector<FileStatus>> List(const std::string& path) = 0;
   // One page after `start_after` (a name; empty: the first); `more` says whether there are others.
-  virtual absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit, bool* more) = 0;
+  virtual absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit,
+                                                           bool* more) = 0;
   virtual absl::Status MakeDirectories(const std::string& path, uint32_t mode = 0777) = 0;  // With parents; OK if it is there.
   virtual absl::Status Rename(const std::string& from, const std::string& to, bool overwrite = false) = 0;
   // False if it was not there. A directory that is not empty needs `recursive`, else kNotEmpty.
@@ -75,7 +76,8 @@ class FileSystem {
   // Thousands of paths in few calls; one Status for each, in order. kNotFound for what was not there.
   virtual absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive = false) = 0;
   virtual absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) = 0;
-  virtual absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes, uint64_t length_bytes) = 0;
+  virtual absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
+                                                                       uint64_t length_bytes) = 0;
 };
 
 }  // namespace cairn

@@ -9,8 +9,8 @@
 
 namespace cairn {
 
-// A file being written, by one thread at a time; Abort may come from any thread. Bytes go to a pipeline of DataNodes in packets with a bounded
-// window; a DataNode that fails is dropped or replaced without the caller noticing.
+// A file being written, by one thread at a time; Abort may come from any thread. Bytes go to a pipeline of DataNodes in packets with a
+// bounded window; a DataNode that fails is dropped or replaced without the caller noticing.
 //
 // After an error every later call returns it. Destroyed unclosed: as Abort; the file stays open on the NameNode until its lease expires.
 class FileWriter {
