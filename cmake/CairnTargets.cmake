@@ -10,6 +10,7 @@ endfunction()
 
 # cairn_test(name LABEL unit|sim|threads|cluster|process TIMEOUT seconds SOURCES ... LINKS ...)
 # One CTest entry for each GoogleTest case. Tests run under ctest -j, so they may not share files or ports.
+# The target cairn_tests_<label> builds what carries the label.
 function(cairn_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -18,6 +19,10 @@ function(cairn_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main cairn_warnings)
+  if(NOT TARGET cairn_tests_${ARG_LABEL})
+    add_custom_target(cairn_tests_${ARG_LABEL})
+  endif()
+  add_dependencies(cairn_tests_${ARG_LABEL} ${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
