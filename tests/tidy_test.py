@@ -132,7 +132,7 @@ RIMS = (
      (r"common/mutex\.(h|cc)$", r"common/env/", r"client/examples/", r"tests/"),
      "use common/mutex.h"),
     (r"boost/(asio|beast)(\.hpp|/(?!awaitable\.hpp$|any_io_executor\.hpp$))",
-     (r"common/(env|http|rpc)/.*\.cc$", r"tests/testing/", r"tests/bench/", r"tests/common/"),
+     (r"common/(env|http|rpc)/.*\.cc$", r"common/task_group\.cc$", r"tests/testing/", r"tests/bench/", r"tests/common/"),
      "Asio's heavy headers stay in the sources of common/env, common/http and common/rpc; elsewhere <boost/asio/awaitable.hpp>"),
 )
 
@@ -285,9 +285,10 @@ def rule_guarded(tree):
                     continue
                 first, last = line_of(text, offset), line_of(text, offset + len(statement))
                 comment = " ".join(line.split("//", 1)[1] for line in lines[first - 1:last] if "//" in line)
-                above = first - 2
-                while above >= 0 and lines[above].strip().startswith("//"):
-                    comment += " " + lines[above]
+                above = first - 2  # One comment may stand over a group of fields, up to a blank line.
+                while above >= 0 and lines[above].strip() and not re.match(r"\s*(public|private|protected):|.*\{$", lines[above]):
+                    if lines[above].strip().startswith("//"):
+                        comment += " " + lines[above]
                     above -= 1
                 if not OWNED.search(comment):
                     complaints.append(f"{path}:{first}: {name}: '{plain}' beside a Mutex is neither guarded, const, nor says which thread owns it")
@@ -347,23 +348,12 @@ def rule_fault_points(tree):
 
 def rule_built(tree):
     """A source that no CMakeLists.txt names is dead; a test that isn't built is no test."""
-    complaints = []
-    for path, _ in cpp(tree):
-        if not path.endswith(".cc"):
-            continue
-        named = False
-        folder = pathlib.PurePosixPath(path).parent
-        while not named:
-            lists = tree.get(str(folder / "CMakeLists.txt"), "")
-            relative = str(pathlib.PurePosixPath(path).relative_to(folder))
-            named = re.search(rf"(?<![\w./-]){re.escape(relative)}(?![\w])", lists) is not None
-            if str(folder) == ".":
-                break
-            folder = folder.parent
-        # Programs built outside of the tree by a test, from a CMakeLists.txt of their own or as text of one.
-        if not named and f"{pathlib.PurePosixPath(path).stem}.cc" not in tree.get("tests/process/CMakeLists.txt", ""):
-            complaints.append(f"{path}:1: no CMakeLists.txt names it")
-    return complaints
+    named = set()
+    for path, text in tree.items():
+        if path.endswith("CMakeLists.txt"):
+            folder = os.path.dirname(path)
+            named.update(os.path.normpath(os.path.join(folder, name)) for name in re.findall(r"[\w./+-]+\.cc\b", text))
+    return [f"{path}:1: no CMakeLists.txt names it" for path, _ in cpp(tree) if path.endswith(".cc") and path not in named]
 
 
 RULES = {name.removeprefix("rule_"): function for name, function in sorted(globals().items()) if name.startswith("rule_")}
@@ -460,7 +450,7 @@ class Rules(unittest.TestCase):
             self.refuses("guarded", "common/a.h", head + bad + "};\n")
         for good in ("  int n_ ABSL_GUARDED_BY(mu_) = 0;\n", "  const int n_ = 0;\n", "  const Clock* const clock_;\n", "  Env& env_;\n",
                      "  std::atomic<int> n_{0};\n", "  CondVar cv_;\n", "  int n_ = 0;  // The lane's thread only.\n",
-                     "  // Owned by the writer's executor.\n  int n_ = 0;\n", "  void G() ABSL_LOCKS_EXCLUDED(mu_);\n",
+                     "  // Owned by the writer's executor.\n  int n_ = 0;\n  int m_ = 0;\n", "  void G() ABSL_LOCKS_EXCLUDED(mu_);\n",
                      "  static constexpr int kMax = 3;\n", "  std::function<void(int)> f_ ABSL_GUARDED_BY(mu_);\n", "  struct B {\n    int x = 0;\n  };\n"):
             self.allows("guarded", "common/a.h", head + good + "};\n")
         self.allows("guarded", "common/a.h", "class A {\n  int n_ = 0;\n};\n")
