@@ -50,7 +50,8 @@ Awaitable<absl::StatusOr<std::optional<Opcode>>> ReadOpcode(WireReader* reader, 
   const std::string& start = **bytes;
   const auto byte = [&start](size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(start[i])); };
   if ((byte(0) << 8 | byte(1)) != kDataTransferVersion)
-    co_return Invalid(fmt::format("not the data transfer protocol, version {}: began with {:02x} {:02x} {:02x}", kDataTransferVersion, byte(0), byte(1), byte(2)));
+    co_return Invalid(fmt::format("not the data transfer protocol, version {}: began with {:02x} {:02x} {:02x}", kDataTransferVersion,
+                                  byte(0), byte(1), byte(2)));
   const unsigned code = byte(2);
   const bool known = (code >= static_cast<unsigned>(Opcode::kWriteBlock) && code <= static_cast<unsigned>(Opcode::kBlockGroupChecksum)) ||
                      code == static_cast<unsigned>(Opcode::kCustom);
@@ -64,7 +65,8 @@ Awaitable<absl::Status> ReadMessage(WireReader* reader, google::protobuf::Messag
   if (!bytes.ok()) co_return Annotate(bytes.status(), message->GetTypeName());
   if (!bytes->has_value()) co_return absl::UnavailableError(fmt::format("{}: the connection ended before it", message->GetTypeName()));
   const std::string& wire = **bytes;
-  if (!message->ParsePartialFromArray(wire.data(), static_cast<int>(wire.size()))) co_return Invalid(fmt::format("{}: does not parse", message->GetTypeName()));
+  if (!message->ParsePartialFromArray(wire.data(), static_cast<int>(wire.size())))
+    co_return Invalid(fmt::format("{}: does not parse", message->GetTypeName()));
   if (!message->IsInitialized())
     co_return Invalid(fmt::format("{}: required fields are missing: {}", message->GetTypeName(), message->InitializationErrorString()));
   co_return absl::OkStatus();
@@ -121,12 +123,15 @@ absl::StatusOr<PipelineAck> DecodeAck(std::string_view message) {
   ack.seqno = proto.seqno();
   const int count = proto.flag_size() > 0 ? proto.flag_size() : proto.reply_size();
   if (count == 0) return Invalid(fmt::format("acknowledgement of packet {} without a reply", ack.seqno));
-  if (static_cast<size_t>(count) > kMaxPipelineNodes) return Invalid(fmt::format("acknowledgement of packet {} with {} replies", ack.seqno, count));
+  if (static_cast<size_t>(count) > kMaxPipelineNodes)
+    return Invalid(fmt::format("acknowledgement of packet {} with {} replies", ack.seqno, count));
   if (proto.flag_size() > 0 && proto.flag_size() != proto.reply_size())
-    return Invalid(fmt::format("acknowledgement of packet {} with {} replies and {} flags", ack.seqno, proto.reply_size(), proto.flag_size()));
+    return Invalid(
+        fmt::format("acknowledgement of packet {} with {} replies and {} flags", ack.seqno, proto.reply_size(), proto.flag_size()));
   for (int i = 0; i < count; ++i) {
     const uint32_t flag = proto.flag_size() > 0 ? proto.flag(i) & kFlagStatusMask : static_cast<uint32_t>(proto.reply(i));
-    if (!hdfs::Status_IsValid(static_cast<int>(flag))) return Invalid(fmt::format("acknowledgement of packet {} with status {}", ack.seqno, flag));
+    if (!hdfs::Status_IsValid(static_cast<int>(flag)))
+      return Invalid(fmt::format("acknowledgement of packet {} with status {}", ack.seqno, flag));
     ack.replies.push_back(static_cast<hdfs::Status>(flag));
   }
   return ack;

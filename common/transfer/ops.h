@@ -39,9 +39,9 @@ enum class Opcode : uint8_t {
 inline constexpr size_t kMaxOperationBytes = 256 << 10;  // Header message of an operation.
 inline constexpr size_t kMaxAnswerBytes = 64 << 10;      // BlockOpResponse and the small ones.
 inline constexpr size_t kMaxAckBytes = 4 << 10;
-inline constexpr size_t kMaxPipelineNodes = 64;          // Replies in one acknowledgement.
-inline constexpr size_t kMinAnswerBytes = 5;             // See EncodeResponse.
-inline constexpr int64_t kUnknownSeqno = -2;             // Of an out-of-band acknowledgement.
+inline constexpr size_t kMaxPipelineNodes = 64;  // Replies in one acknowledgement.
+inline constexpr size_t kMinAnswerBytes = 5;     // See EncodeResponse.
+inline constexpr int64_t kUnknownSeqno = -2;     // Of an out-of-band acknowledgement.
 
 // "varint length, message", for one send.
 std::string Delimited(const google::protobuf::MessageLite& message);

@@ -86,7 +86,8 @@ absl::StatusOr<FrameLayout> DecodePacketPrefix(std::span<const char> prefix) {
     return Invalid(fmt::format("not a packet: payload length {} is not in [4, {}]", payload, kMaxPacketBytes));
   if (header < kPlainHeaderBytes || header > kMaxForeignHeaderBytes)
     return Invalid(fmt::format("not a packet: header length {} is not in [{}, {}]", header, kPlainHeaderBytes, kMaxForeignHeaderBytes));
-  if (payload + header + 2 > kMaxPacketBytes) return Invalid(fmt::format("packet of {} bytes; at most {}", payload + header + 2, kMaxPacketBytes));
+  if (payload + header + 2 > kMaxPacketBytes)
+    return Invalid(fmt::format("packet of {} bytes; at most {}", payload + header + 2, kMaxPacketBytes));
   FrameLayout layout;
   layout.header_at = kPacketPrefixBytes;
   layout.checksums_at = kPacketPrefixBytes + header;
@@ -94,7 +95,8 @@ absl::StatusOr<FrameLayout> DecodePacketPrefix(std::span<const char> prefix) {
   return layout;
 }
 
-absl::StatusOr<PacketHeader> DecodePacketHeader(std::span<const char> message, ChecksumType type, uint32_t bytes_per_checksum, FrameLayout* layout) {
+absl::StatusOr<PacketHeader> DecodePacketHeader(std::span<const char> message, ChecksumType type, uint32_t bytes_per_checksum,
+                                                FrameLayout* layout) {
   PacketHeader header;
   if (!DecodePlain(message, &header) && !DecodeAny(message, &header)) return Invalid("not a packet: its header does not parse");
   const size_t body = layout->end - layout->checksums_at;
@@ -102,8 +104,8 @@ absl::StatusOr<PacketHeader> DecodePacketHeader(std::span<const char> message, C
     return Invalid(fmt::format("packet {}: {} bytes of data in a body of {}", header.seqno, header.data_length, body));
   const size_t checksums = body - header.data_length;
   if (const size_t expected = ChecksumBytes(type, bytes_per_checksum, header.data_length); checksums != expected)
-    return Invalid(fmt::format("packet {}: {} bytes of checksums for {} bytes of data in chunks of {}; expected {}", header.seqno, checksums,
-                               header.data_length, bytes_per_checksum, expected));
+    return Invalid(fmt::format("packet {}: {} bytes of checksums for {} bytes of data in chunks of {}; expected {}", header.seqno,
+                               checksums, header.data_length, bytes_per_checksum, expected));
   if (header.offset_in_block < 0) return Invalid(fmt::format("packet {}: negative offset {}", header.seqno, header.offset_in_block));
   if (header.last_in_block && header.data_length != 0)
     return Invalid(fmt::format("packet {}: last of its block, but with {} bytes of data", header.seqno, header.data_length));

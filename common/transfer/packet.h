@@ -24,7 +24,7 @@ struct PacketHeader {
   int64_t offset_in_block = 0;
   int64_t seqno = 0;
   bool last_in_block = false;
-  bool sync_block = false;   // On disk before the acknowledgement.
+  bool sync_block = false;  // On disk before the acknowledgement.
   uint32_t data_length = 0;
 
   bool operator==(const PacketHeader&) const = default;
@@ -38,14 +38,15 @@ struct FrameLayout {
   size_t end = 0;           // Bytes of the whole frame.
 };
 
-inline constexpr size_t kPacketPrefixBytes = 6;   // PLEN and HLEN.
+inline constexpr size_t kPacketPrefixBytes = 6;      // PLEN and HLEN.
 inline constexpr size_t kMaxPacketHeaderBytes = 27;  // Of ours; others may send unknown fields, up to 1,024 bytes.
 
 // The first 6 bytes of a packet: everything but data_at. kInvalidArgument for lengths that no packet has.
 absl::StatusOr<FrameLayout> DecodePacketPrefix(std::span<const char> prefix);
-// The header message of a packet; sets data_at. kInvalidArgument if it is none, if its lengths disagree with the prefix, or with the number of
-// checksums that `type` and `bytes_per_checksum` ask for (type kNull: none).
-absl::StatusOr<PacketHeader> DecodePacketHeader(std::span<const char> message, ChecksumType type, uint32_t bytes_per_checksum, FrameLayout* layout);
+// The header message of a packet; sets data_at. kInvalidArgument if it is none, or if its lengths disagree with the prefix or with the
+// number of checksums that `type` and `bytes_per_checksum` ask for (type kNull: none).
+absl::StatusOr<PacketHeader> DecodePacketHeader(std::span<const char> message, ChecksumType type, uint32_t bytes_per_checksum,
+                                                FrameLayout* layout);
 // PLEN, HLEN and header, 31 or 33 bytes (33 with sync_block, as HDFS leaves the field out unless it is true), for `checksum_bytes` and
 // header.data_length bytes that follow. Returns the bytes used of `out`, which has at least 33.
 size_t EncodePacketStart(const PacketHeader& header, size_t checksum_bytes, std::span<char> out);
@@ -80,8 +81,8 @@ class Packet {
   FrameLayout layout_;
 };
 
-// Builds a packet in place: data is appended behind room for header and checksums, which Finish fills in right before it. Chunks are counted
-// from the packet's first byte. Not thread-safe.
+// Builds a packet in place: data is appended behind room for header and checksums, which Finish fills in right before it. Chunks are
+// counted from the packet's first byte. Not thread-safe.
 class PacketBuilder {
  public:
   // `max_data` bytes at most in one packet; the buffer comes from `pool`.

@@ -84,10 +84,12 @@ Awaitable<absl::StatusOr<std::optional<std::string>>> WireReader::ReadDelimited(
     ++varint_bytes;
     if ((byte & 0x80) == 0) break;
     if (varint_bytes == kMaxVarintBytes)
-      co_return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: the length of a message is not a varint of 32 bits", connection_->peer()));
+      co_return MakeError(ErrorKind::kInvalidArgument,
+                          fmt::format("{}: the length of a message is not a varint of 32 bits", connection_->peer()));
   }
   if (length > max_bytes)
-    co_return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: message of {} bytes; at most {}", connection_->peer(), length, max_bytes));
+    co_return MakeError(ErrorKind::kInvalidArgument,
+                        fmt::format("{}: message of {} bytes; at most {}", connection_->peer(), length, max_bytes));
   const size_t total = varint_bytes + static_cast<size_t>(length);
   absl::StatusOr<bool> filled = co_await Fill(total, deadline);
   CO_RETURN_IF_ERROR(filled.status());
@@ -99,7 +101,8 @@ Awaitable<absl::StatusOr<std::optional<std::string>>> WireReader::ReadDelimited(
 Awaitable<absl::StatusOr<Packet>> WireReader::ReadPacket(ChecksumType type, uint32_t bytes_per_checksum, SteadyTime deadline) {
   absl::StatusOr<bool> filled = co_await Fill(kPacketPrefixBytes, deadline);
   CO_RETURN_IF_ERROR(filled.status());
-  if (!*filled) co_return absl::UnavailableError(fmt::format("{}: the connection ended before the last packet of the block", connection_->peer()));
+  if (!*filled)
+    co_return absl::UnavailableError(fmt::format("{}: the connection ended before the last packet of the block", connection_->peer()));
   absl::StatusOr<FrameLayout> layout = DecodePacketPrefix(std::span<const char>(chunk_.data() + begin_, kPacketPrefixBytes));
   if (!layout.ok()) co_return Annotate(layout.status(), connection_->peer());
 

@@ -45,8 +45,8 @@ class WireReader {
   Buffer chunk_;
   size_t begin_ = 0;  // Of what is buffered, in chunk_.
   size_t end_ = 0;
-  bool shared_ = false;          // Packets point into chunk_: it may be filled further, but not over again.
-  size_t expected_frame_ = 0;    // Size of the last packet with data; 0 before.
+  bool shared_ = false;        // Packets point into chunk_: it may be filled further, but not over again.
+  size_t expected_frame_ = 0;  // Size of the last packet with data; 0 before.
 };
 
 }  // namespace cairn::transfer

@@ -41,8 +41,12 @@ TEST(Packet, HasTheGoldenBytesOfOneChunk) {
 }
 
 TEST(Packet, HasTheGoldenBytesOfTheTrailerAndTheHeartbeat) {
-  EXPECT_EQ(Hex(EmptyPacket(Header(5, 1, true)).frame()), "000000040019090500000000000000110100000000000000" "18012500000000");
-  EXPECT_EQ(Hex(EmptyPacket(Header(0, kHeartbeatSeqno)).frame()), "00000004001909000000000000000011ffffffffffffffff" "18002500000000");
+  EXPECT_EQ(Hex(EmptyPacket(Header(5, 1, true)).frame()),
+            "000000040019090500000000000000110100000000000000"
+            "18012500000000");
+  EXPECT_EQ(Hex(EmptyPacket(Header(0, kHeartbeatSeqno)).frame()),
+            "00000004001909000000000000000011ffffffffffffffff"
+            "18002500000000");
 }
 
 TEST(Packet, CarriesSyncBlockOnlyWhenItIsSet) {
@@ -103,7 +107,12 @@ TEST(PacketDecoding, ReadsWhatItWrote) {
 
 TEST(PacketDecoding, AcceptsFieldsInAnotherOrderAndUnknownOnes) {
   // seqno first, then the others, then field 100.
-  const std::string message = Bytes("110700000000000000" "090000000000000000" "1801" "2500000000" "a00601");
+  const std::string message = Bytes(
+      "110700000000000000"
+      "090000000000000000"
+      "1801"
+      "2500000000"
+      "a00601");
   std::string frame = Bytes("00000004") + std::string(1, '\0') + std::string(1, static_cast<char>(message.size())) + message;
   const absl::StatusOr<PacketHeader> decoded = Decode(frame);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -147,7 +156,8 @@ TEST(Operations, ReadBlockHasTheGoldenBytes) {
   op.set_offset(0);
   op.set_len(5);
   EXPECT_EQ(Hex(EncodeOperation(Opcode::kReadBlock, op)),
-            "001c51290a230a1d0a110a0442502d31108180808004" "18e907200512080a0012001a0022001202636c10001805");
+            "001c51290a230a1d0a110a0442502d31108180808004"
+            "18e907200512080a0012001a0022001202636c10001805");
 }
 
 TEST(Operations, AnswersHaveTheGoldenBytes) {
@@ -156,12 +166,17 @@ TEST(Operations, AnswersHaveTheGoldenBytes) {
   read.set_status(hdfs::SUCCESS);
   *read.mutable_readopchecksuminfo()->mutable_checksum() = MakeChecksum(ChecksumType::kCrc32c, 512);
   read.mutable_readopchecksuminfo()->set_chunkoffset(0);
-  EXPECT_EQ(Hex(EncodeResponse(read)), "0d080022090a05080210800410" "00");
+  EXPECT_EQ(Hex(EncodeResponse(read)),
+            "0d080022090a05080210800410"
+            "00");
   hdfs::BlockOpResponseProto bad_link;
   bad_link.set_status(hdfs::ERROR);
   bad_link.set_firstbadlink("10.0.0.7:9866");
   bad_link.set_message("x");
-  EXPECT_EQ(Hex(EncodeResponse(bad_link)), "14" "0801120d" + Hex(std::string("10.0.0.7:9866")) + "2a0178");
+  EXPECT_EQ(Hex(EncodeResponse(bad_link)),
+            "14"
+            "0801120d" +
+                Hex(std::string("10.0.0.7:9866")) + "2a0178");
 }
 
 TEST(Operations, EveryFailureSaysSomething) {
@@ -184,16 +199,25 @@ TEST(Acknowledgement, HasTheGoldenBytes) {
   PipelineAck ack;
   ack.seqno = 0;
   ack.replies = {hdfs::SUCCESS, hdfs::SUCCESS, hdfs::SUCCESS};
-  EXPECT_EQ(Hex(EncodeAck(ack)), "0d0800100010001000" "2203000000");
+  EXPECT_EQ(Hex(EncodeAck(ack)),
+            "0d0800100010001000"
+            "2203000000");
   ack.replies = {hdfs::SUCCESS};
-  EXPECT_EQ(Hex(EncodeAck(ack)), "070800100022" "0100");
+  EXPECT_EQ(Hex(EncodeAck(ack)),
+            "070800100022"
+            "0100");
   ack.seqno = kUnknownSeqno;
   ack.replies = {hdfs::OOB_RESTART};
-  EXPECT_EQ(Hex(EncodeAck(ack)), "07080310082201" "08");
+  EXPECT_EQ(Hex(EncodeAck(ack)),
+            "07080310082201"
+            "08");
 }
 
 TEST(Acknowledgement, FlagsOverruleReplies) {
-  const absl::StatusOr<PipelineAck> ack = DecodeAck(Bytes("08001000100022" "02" "0001"));
+  const absl::StatusOr<PipelineAck> ack =
+      DecodeAck(Bytes("08001000100022"
+                      "02"
+                      "0001"));
   ASSERT_TRUE(ack.ok()) << ack.status();
   EXPECT_EQ(ack->replies, (std::vector<hdfs::Status>{hdfs::SUCCESS, hdfs::ERROR}));
   EXPECT_EQ(ack->bad_node(), 1u);
@@ -201,7 +225,9 @@ TEST(Acknowledgement, FlagsOverruleReplies) {
 
 TEST(Acknowledgement, FlagsMayCarryStatistics) {
   // SUCCESS, ECN SUPPORTED, SLOW NORMAL = 160.
-  const absl::StatusOr<PipelineAck> ack = DecodeAck(Bytes("0800100022" "02a001"));
+  const absl::StatusOr<PipelineAck> ack =
+      DecodeAck(Bytes("0800100022"
+                      "02a001"));
   ASSERT_TRUE(ack.ok()) << ack.status();
   EXPECT_TRUE(ack->all_success());
 }
@@ -213,8 +239,8 @@ TEST(Acknowledgement, WithoutFlagsIsAccepted) {
 }
 
 TEST(Acknowledgement, RefusesNonsense) {
-  EXPECT_EQ(KindOf(DecodeAck(Bytes("0800")).status()), ErrorKind::kInvalidArgument);                // No reply.
-  EXPECT_EQ(KindOf(DecodeAck(Bytes("0800100022020000")).status()), ErrorKind::kInvalidArgument);    // Two flags, one reply.
+  EXPECT_EQ(KindOf(DecodeAck(Bytes("0800")).status()), ErrorKind::kInvalidArgument);              // No reply.
+  EXPECT_EQ(KindOf(DecodeAck(Bytes("0800100022020000")).status()), ErrorKind::kInvalidArgument);  // Two flags, one reply.
   EXPECT_EQ(KindOf(DecodeAck("\xff\xff\xff").status()), ErrorKind::kInvalidArgument);
   std::string many = Bytes("0800");
   for (size_t i = 0; i < kMaxPipelineNodes + 1; ++i) many += Bytes("1000");
