@@ -6,8 +6,8 @@
 namespace cairn::rpc {
 namespace {
 
-#define CAIRN_DEFINE_CALL(Name)                                                                            \
-  void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override { \
+#define CAIRN_DEFINE_CALL(Name)                                                                                             \
+  void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override {             \
     channel_.Call<v1::Name##Request, v1::Name##Response>(std::string(kService) + #Name, context, request, std::move(done)); \
   }
 

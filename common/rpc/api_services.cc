@@ -30,10 +30,10 @@ class UpToApi : public api::MessageHandler<Up> {
 
 }  // namespace
 
-#define CAIRN_SERVE_CALL(Name)                                                                                        \
-  server->AddUnary<v1::Name##Request, v1::Name##Response>(                                                            \
+#define CAIRN_SERVE_CALL(Name)                                                                                                       \
+  server->AddUnary<v1::Name##Request, v1::Name##Response>(                                                                           \
       std::string(service) + #Name, [api](api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) { \
-        api->Name(std::move(context), std::move(request), std::move(done));                                           \
+        api->Name(std::move(context), std::move(request), std::move(done));                                                          \
       });
 
 void Serve(GrpcServer* server, api::ClientNamenode* api) {

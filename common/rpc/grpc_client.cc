@@ -39,6 +39,7 @@ struct GrpcChannel::Impl {
 
   const HostPort target;
   Env* const env;
+  // Set in the constructor, not changed after; gRPC's objects are thread-safe themselves. The last two are taken down by the destructor.
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<grpc::GenericStub> stub;
   grpc::CompletionQueue queue;
@@ -195,8 +196,10 @@ class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std
   void OnWritten(bool ok) {
     MutexLock lock(mu_);
     writing_ = false;
-    if (ok) out_.pop_front();
-    else ended_ = true;  // Broken; the read under way fails and finishes the stream.
+    if (ok)
+      out_.pop_front();
+    else
+      ended_ = true;  // Broken; the read under way fails and finishes the stream.
     PumpLocked();
   }
 
@@ -221,12 +224,13 @@ class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std
   }
 
   Impl* const impl_;
-  std::unique_ptr<RawReceiver> receiver_;  // The poller's, after Start.
+  // The poller's, after Start; of context_ others only call TryCancel, which is thread-safe.
+  std::unique_ptr<RawReceiver> receiver_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;  // Set in Start; its operations are thread-safe.
   Op started_, read_, written_, half_closed_, finished_;        // Each the completion queue's while started.
-  grpc::ByteBuffer bytes_;                                      // Of the one read.
-  grpc::Status status_;                                         // Of the finish.
+  grpc::ByteBuffer bytes_;                                      // The poller's: of the one read.
+  grpc::Status status_;                                         // The poller's: of the finish.
 
   mutable Mutex mu_;
   std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mu_);

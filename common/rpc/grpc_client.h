@@ -19,8 +19,8 @@ namespace cairn::rpc {
 // bytes) and its own poller thread. Connects when first used and reconnects by itself, with a back-off of at most 1 s; a call to an
 // absent server fails at once with UNAVAILABLE. Thread-safe. `env` outlives this.
 //
-// Destroying it cancels what is under way: every callback is called, every handler closed, before the destructor returns. Never destroy it from
-// one of its own callbacks.
+// Destroying it cancels what is under way: every callback is called, every handler closed, before the destructor returns.
+// Never destroy it from one of its own callbacks.
 class GrpcChannel {
  public:
   // `name`: of the poller thread, at most 15 bytes.
@@ -35,11 +35,12 @@ class GrpcChannel {
   void Call(const std::string& method, const api::CallContext& context, const Request& request, api::Done<Response> done) {
     auto response = std::make_unique<Response>();
     google::protobuf::MessageLite* into = response.get();
-    CallRaw(method, context, request, into,
-            [done = std::move(done), response = std::move(response)](absl::Status status) mutable {
-              if (status.ok()) done(std::move(*response));
-              else done(std::move(status));
-            });
+    CallRaw(method, context, request, into, [done = std::move(done), response = std::move(response)](absl::Status status) mutable {
+      if (status.ok())
+        done(std::move(*response));
+      else
+        done(std::move(status));
+    });
   }
 
   template <class Out, class In>

@@ -19,7 +19,7 @@ namespace {
 struct Method {
   GrpcServer::MessageFactory new_request;  // Unary methods.
   GrpcServer::UnaryHandler unary;
-  GrpcServer::StreamHandler stream;        // Streams.
+  GrpcServer::StreamHandler stream;  // Streams.
 };
 
 }  // namespace
@@ -32,7 +32,8 @@ struct GrpcServer::Impl {
 
   const Options options;
   Env* const env;
-  std::map<std::string, Method> methods;  // Fixed once started.
+  // Made before or in Start by the thread that owns the server, fixed from then until Stop.
+  std::map<std::string, Method> methods;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::Server> server;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
@@ -188,8 +189,10 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   void OnWritten(bool ok) {
     MutexLock lock(mu_);
     writing_ = false;
-    if (ok) out_.pop_front();
-    else out_.clear();  // The stream is broken; the read that is under way says so.
+    if (ok)
+      out_.pop_front();
+    else
+      out_.clear();  // The stream is broken; the read that is under way says so.
     PumpLocked();
   }
 
@@ -198,10 +201,10 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
 
   Impl* const impl_;
   grpc::ServerCompletionQueue* const queue_;
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_;
-  Op accepted_, read_, written_, finished_;  // Each owned by the completion queue while started.
-  const Method* method_ = nullptr;           // Set once, at acceptance.
+  grpc::GenericServerContext context_;           // Read by the poller only.
+  grpc::GenericServerAsyncReaderWriter stream_;  // Operations are thread-safe; mu_ orders writes and the finish.
+  Op accepted_, read_, written_, finished_;      // Each owned by the completion queue while started.
+  const Method* method_ = nullptr;               // Set once, at acceptance.
   // The reading side: only the poller that completes the one read touches these.
   grpc::ByteBuffer bytes_;
   std::unique_ptr<google::protobuf::MessageLite> incoming_;

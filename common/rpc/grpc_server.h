@@ -41,15 +41,17 @@ class GrpcServer {
   // A unary method: `call` gets the parsed request.
   template <class Request, class Response, class Call>
   void AddUnary(const std::string& method, Call call) {
-    AddRaw(method,
-           [] { return std::make_unique<Request>(); },
-           [call](api::CallContext context, google::protobuf::MessageLite* request, MessageDone done) {
-             call(std::move(context), std::move(*static_cast<Request*>(request)),
-                  [done = std::move(done)](absl::StatusOr<Response> response) mutable {
-                    if (response.ok()) done(std::make_unique<Response>(std::move(*response)));
-                    else done(response.status());
-                  });
-           });
+    AddRaw(
+        method, [] { return std::make_unique<Request>(); },
+        [call](api::CallContext context, google::protobuf::MessageLite* request, MessageDone done) {
+          call(std::move(context), std::move(*static_cast<Request*>(request)),
+               [done = std::move(done)](absl::StatusOr<Response> response) mutable {
+                 if (response.ok())
+                   done(std::make_unique<Response>(std::move(*response)));
+                 else
+                   done(response.status());
+               });
+        });
   }
 
   // A bidirectional stream: `open` gets the sink for what goes to the caller and returns the handler of what comes.
