@@ -1,7 +1,7 @@
 """The main job of `./dev run`: checkpoint-job on a running cluster, with a DataNode and then the job itself killed in the middle of a file.
 
-What has to hold: the job's totals equal an independent count; the newest checkpoint is large and has a file of several blocks; after the dead
-DataNode came back every block has 3 replicas."""
+What has to hold: the job's totals equal an independent count; the newest checkpoint is large and has a file of several blocks;
+after the dead DataNode came back every block has 3 replicas."""
 
 import pathlib
 import re
@@ -81,7 +81,7 @@ def run(cluster, quick):
     judge = subprocess.Popen([sys.executable, str(COUNT), "--share", str(share), *INPUT], stdout=subprocess.PIPE, text=True)
     job = Job(cluster, share, block_size)
     try:
-        house.say(f"run: the job counts the words of the headers in {' '.join(INPUT)}, {CHECKPOINTS} checkpoints, part {share:g} of the files")
+        house.say(f"run: the job counts the words of the headers in {' '.join(INPUT)} (part {share:g} of them), {CHECKPOINTS} checkpoints")
         job.start(pauses=[KILL_DATANODE_IN, KILL_JOB_IN])
 
         job.must_pause("its first pause")
@@ -120,7 +120,8 @@ def run(cluster, quick):
 
 
 def cluster_report(cluster):
-    report = subprocess.run([str(CAIRN), "dfsadmin", "-fs", cluster.address("cairn"), "-report"], capture_output=True, text=True, check=False)
+    command = [str(CAIRN), "dfsadmin", "-fs", cluster.address("cairn"), "-report"]
+    report = subprocess.run(command, capture_output=True, text=True, check=False)
     if report.returncode != 0:
         raise JobFailed(f"dfsadmin -report failed: {report.stderr.strip()}")
     return report.stdout

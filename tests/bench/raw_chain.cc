@@ -232,15 +232,24 @@ Arguments Parse(int argc, char** argv) {
   a.write = std::string(argv[1]) == "write";
   for (int i = 2; i < argc; ++i) {
     const std::string flag = argv[i];
-    if (flag == "--no-crc") a.crc = false;
-    else if (flag == "--no-files") a.files = false;
-    else if (flag == "--sync") a.sync = true;
-    else if (i + 1 == argc) usage();
-    else if (flag == "--bytes") a.bytes = std::strtoull(argv[++i], nullptr, 10);
-    else if (flag == "--packet") a.packet = std::strtoull(argv[++i], nullptr, 10);
-    else if (flag == "--hops") a.hops = std::atoi(argv[++i]);
-    else if (flag == "--directory") a.directory = argv[++i];
-    else usage();
+    if (flag == "--no-crc")
+      a.crc = false;
+    else if (flag == "--no-files")
+      a.files = false;
+    else if (flag == "--sync")
+      a.sync = true;
+    else if (i + 1 == argc)
+      usage();
+    else if (flag == "--bytes")
+      a.bytes = std::strtoull(argv[++i], nullptr, 10);
+    else if (flag == "--packet")
+      a.packet = std::strtoull(argv[++i], nullptr, 10);
+    else if (flag == "--hops")
+      a.hops = std::atoi(argv[++i]);
+    else if (flag == "--directory")
+      a.directory = argv[++i];
+    else
+      usage();
   }
   if (a.bytes == 0 || a.packet == 0 || a.packet % kChunk != 0 || a.hops < 1 || a.hops > 16) usage();
   if (!a.write) a.hops = 1;
@@ -260,12 +269,16 @@ int main(int argc, char** argv) {
   std::vector<pid_t> nodes;
   for (size_t i = 0; i < listeners.size(); ++i)
     nodes.push_back(Fork([&] {
-      if (a.write) RunNode(a, static_cast<int>(i) + 1, listeners[i], ports[i + 1]);
-      else RunReadServer(a, listeners[i]);
+      if (a.write)
+        RunNode(a, static_cast<int>(i) + 1, listeners[i], ports[i + 1]);
+      else
+        RunReadServer(a, listeners[i]);
     }));
   const pid_t client = Fork([&] {
-    if (a.write) RunWriter(a, ports[0]);
-    else RunReader(a, ports[0]);
+    if (a.write)
+      RunWriter(a, ports[0]);
+    else
+      RunReader(a, ports[0]);
   });
   const double gib = static_cast<double>(a.bytes) / (1ull << 30);
   const double client_cpu = CpuOf(client) / gib;

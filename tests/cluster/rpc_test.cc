@@ -21,15 +21,18 @@ namespace {
 // Answers Mkdirs by path; holds the answer of "/hold" until released.
 class FakeNamenode : public api::ClientNamenode {
  public:
-#define CAIRN_REFUSE(Name) \
-  void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { done(MakeError(ErrorKind::kUnsupported, #Name)); }
-  CAIRN_REFUSE(Create) CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline)
-  CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete)
-  CAIRN_REFUSE(DeleteMany) CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary)
-  CAIRN_REFUSE(GetServerDefaults) CAIRN_REFUSE(ReportBadReplicas)
+#define CAIRN_REFUSE(Name)                                                                      \
+  void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { \
+    done(MakeError(ErrorKind::kUnsupported, #Name));                                            \
+  }
+  CAIRN_REFUSE(Create)
+  CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync)
+      CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
+          CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults)
+              CAIRN_REFUSE(ReportBadReplicas)
 #undef CAIRN_REFUSE
 
-  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
+                  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
     if (request.path() == "/hold") {
       MutexLock lock(mu_);
       held_ = std::move(done);
@@ -65,7 +68,7 @@ class FakeNamenode : public api::ClientNamenode {
     done(v1::MkdirsResponse());
   }
 
-  std::string last_peer;
+  std::string last_peer;  // The server's poller writes it before the answer that the test waits for.
 
  private:
   Mutex mu_;
@@ -85,7 +88,8 @@ class RpcTest : public testing::Test {
     return bound.ok() ? *bound : HostPort{};
   }
 
-  absl::StatusOr<v1::MkdirsResponse> Mkdirs(api::ClientNamenode* client, const std::string& path, absl::Duration timeout = absl::Seconds(20)) {
+  absl::StatusOr<v1::MkdirsResponse> Mkdirs(api::ClientNamenode* client, const std::string& path,
+                                            absl::Duration timeout = absl::Seconds(20)) {
     v1::MkdirsRequest request;
     request.set_path(path);
     api::CallContext context;
@@ -181,10 +185,12 @@ class EchoReports : public api::DatanodeNamenode {
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
   void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
 
-  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext, std::shared_ptr<api::MessageHandler<v1::ReportDown>> down) override {
+  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
+                                                          std::shared_ptr<api::MessageHandler<v1::ReportDown>> down) override {
     return std::make_shared<Session>(this, std::move(down));
   }
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext, std::shared_ptr<api::MessageHandler<v1::CommandDown>>) override {
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext,
+                                                            std::shared_ptr<api::MessageHandler<v1::CommandDown>>) override {
     return nullptr;
   }
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <random>
 #include <sstream>
 #include <thread>
 
@@ -19,10 +18,10 @@ constexpr size_t kCopyBytes = 1 << 20;
 constexpr char kMagic[] = "checkpoint-job 1";
 
 std::string Uuid() {
-  static thread_local std::mt19937_64 generator{std::random_device{}()};
-  std::ostringstream text;
-  text << std::hex << generator() << generator();
-  return text.str();
+  std::ifstream kernel("/proc/sys/kernel/random/uuid");
+  std::string uuid;
+  std::getline(kernel, uuid);
+  return uuid;
 }
 
 }  // namespace
@@ -168,9 +167,8 @@ absl::Status Checkpoints::UploadOne(Upload* upload) {
 absl::Status Checkpoints::UploadAll(std::vector<Upload>* uploads, uint64_t number) {
   paused_upload_.clear();
   if (pause_ && pause_->in_checkpoints.count(number) > 0 && !uploads->empty()) {
-    const auto largest = std::max_element(uploads->begin(), uploads->end(), [](const Upload& a, const Upload& b) {
-      return fs::file_size(a.local) < fs::file_size(b.local);
-    });
+    const auto largest = std::max_element(uploads->begin(), uploads->end(),
+                                          [](const Upload& a, const Upload& b) { return fs::file_size(a.local) < fs::file_size(b.local); });
     paused_upload_ = largest->remote;
   }
   std::atomic<size_t> next{0};

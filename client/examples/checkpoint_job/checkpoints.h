@@ -15,17 +15,17 @@
 // A checkpoint as its _metadata file lists it.
 struct CheckpointMetadata {
   uint64_t number = 0;
-  uint64_t next_file = 0;                       // Where the stream goes on.
-  std::map<std::string, std::string> shared;    // SST name -> path in Cairn.
-  std::map<std::string, std::string> exclusive; // Other state files.
+  uint64_t next_file = 0;                        // Where the stream goes on.
+  std::map<std::string, std::string> shared;     // SST name -> path in Cairn.
+  std::map<std::string, std::string> exclusive;  // Other state files.
   uint64_t bytes = 0;
 
   std::string Serialize() const;
   static absl::StatusOr<CheckpointMetadata> Parse(const std::string& text);
 };
 
-// Incremental checkpoints in Cairn, laid out and ordered as Flink's RocksDB backend does it: new SST files to <job>/shared/<uuid>, the rest to
-// <job>/chk-N/<uuid>, each synced and closed; then _metadata through a temporary name and a rename. The last two are kept; what no kept one
+// Incremental checkpoints in Cairn, laid out and ordered as Flink's RocksDB backend does it: new SST files to
+// <job>/shared/<uuid>, the rest to <job>/chk-N/<uuid>, each synced and closed; then _metadata through a temporary name and a rename. The last two are kept; what no kept one
 // refers to is deleted file by file, then the empty chk-N.
 class Checkpoints {
  public:
@@ -52,7 +52,7 @@ class Checkpoints {
     uint64_t uploaded_files = 0;
     uint64_t largest_file = 0;
     uint64_t deleted_files = 0;
-    double seconds = 0;           // Until _metadata stood under its name.
+    double seconds = 0;  // Until _metadata stood under its name.
   };
   absl::StatusOr<Summary> Take(KeyedState* state, uint64_t next_file);
 
@@ -72,7 +72,7 @@ class Checkpoints {
   const std::string job_;
   const std::string local_;
   const std::optional<Pause> pause_;
-  std::string paused_upload_;                // Decided before the uploads of a checkpoint start.
-  std::vector<CheckpointMetadata> kept_;     // Oldest first.
-  std::map<std::string, uint64_t> sizes_;    // Of shared files, by remote path.
+  std::string paused_upload_;              // Decided before the uploads of a checkpoint start.
+  std::vector<CheckpointMetadata> kept_;   // Oldest first.
+  std::map<std::string, uint64_t> sizes_;  // Of shared files, by remote path.
 };

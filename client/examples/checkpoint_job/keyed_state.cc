@@ -38,10 +38,10 @@ absl::StatusOr<std::unique_ptr<KeyedState>> KeyedState::Open(const std::string& 
   options.write_buffer_size = 64 << 20;
   options.level0_file_num_compaction_trigger = 2;
   options.max_bytes_for_level_base = 512 << 20;
-  options.target_file_size_base = 192 << 20;      // Some files are larger than a block of 128 MiB.
+  options.target_file_size_base = 192 << 20;  // Some files are larger than a block of 128 MiB.
   options.max_background_jobs = 2;
   rocksdb::BlockBasedTableOptions table;
-  table.block_restart_interval = 1;               // Keys whole: no prefix compression either.
+  table.block_restart_interval = 1;  // Keys whole: no prefix compression either.
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.block_cache = rocksdb::NewLRUCache(64 << 20);
   table.checksum = rocksdb::kXXH3;

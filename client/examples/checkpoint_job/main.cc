@@ -1,7 +1,7 @@
 // checkpoint-job: a small stream job on real input that checkpoints into Cairn, as Flink's RocksDB backend does.
 //
-// Counts the words of every C and C++ header on this machine, per file, in a RocksDB; takes incremental checkpoints along the way; after a crash
-// it restores the newest complete one and goes on. Prints the totals at the end in a form that an independent count can be compared with:
+// Counts the words of every C and C++ header on this machine, per file, in a RocksDB; takes incremental checkpoints along the
+// way; after a crash it restores the newest complete one and goes on. Prints the totals at the end in a form that an independent count can be compared with:
 // entries, words, and a digest that does not depend on order (the sum, modulo 2^64, of CRC-32(word NUL file TAB count)).
 
 #include <chrono>
@@ -13,8 +13,8 @@
 #include <sstream>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <zlib.h>
+#include <CLI/CLI.hpp>
 
 #include "cairn/file_system.h"
 #include "checkpoints.h"
@@ -52,8 +52,10 @@ absl::Status CountFile(const WordStream& stream, size_t index, KeyedState* state
   std::map<std::string, uint64_t, std::less<>> counts;
   ForEachWord(*text, [&](std::string_view word) {
     const auto found = counts.find(word);
-    if (found != counts.end()) ++found->second;
-    else counts.emplace(word, 1);
+    if (found != counts.end())
+      ++found->second;
+    else
+      counts.emplace(word, 1);
   });
   for (const auto& [word, count] : counts)
     if (absl::Status status = state->Add(word, stream.file(index), count); !status.ok()) return status;
@@ -122,8 +124,9 @@ int Run(const Arguments& arguments) {
     if (!summary.ok()) return Fail(summary.status());
     taken = summary->number;
     std::cout << "checkpoint " << summary->number << ": " << std::fixed << std::setprecision(2) << summary->seconds << " s, "
-              << MiB(summary->total_bytes) << ", new " << summary->uploaded_files << " files " << MiB(summary->uploaded_bytes) << ", largest "
-              << MiB(summary->largest_file) << ", deleted " << summary->deleted_files << " files of older ones" << std::endl;
+              << MiB(summary->total_bytes) << ", new " << summary->uploaded_files << " files " << MiB(summary->uploaded_bytes)
+              << ", largest " << MiB(summary->largest_file) << ", deleted " << summary->deleted_files << " files of older ones"
+              << std::endl;
   }
   if (absl::Status status = PrintTotals(state->get()); !status.ok()) return Fail(status);
   return 0;

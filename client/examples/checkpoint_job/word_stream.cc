@@ -12,7 +12,8 @@ absl::StatusOr<WordStream> WordStream::Open(const std::vector<std::string>& root
   std::vector<std::string> found;
   for (const std::string& root : roots) {
     std::error_code error;
-    for (fs::recursive_directory_iterator it(root, fs::directory_options::skip_permission_denied, error), end; it != end; it.increment(error)) {
+    for (fs::recursive_directory_iterator it(root, fs::directory_options::skip_permission_denied, error), end; it != end;
+         it.increment(error)) {
       if (error) return absl::UnavailableError("cannot list " + root + ": " + error.message());
       if (it->is_symlink() || !it->is_regular_file()) continue;
       const std::string extension = it->path().extension().string();
