@@ -1,0 +1,292 @@
+#include "namenode/namespace/file_edit.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+
+namespace cairn::namenode {
+namespace {
+
+absl::Status BlockError(ErrorKind kind, std::string_view reason, const std::string& path, BlockId block, const std::string& what) {
+  Error error;
+  error.kind = kind;
+  error.reason = std::string(reason);
+  error.path = path;
+  error.block_id = block.value();
+  error.message = fmt::format("{}: block {}: {}", path, block.value(), what);
+  return MakeError(std::move(error));
+}
+
+absl::Status Gone(const std::string& path, uint64_t inode_id) {
+  Error error;
+  error.kind = ErrorKind::kLeaseExpired;
+  error.reason = "FILE_NOT_FOUND";
+  error.path = path;
+  error.message = fmt::format("{} (inode {}): the file does not exist any more", path, inode_id);
+  return MakeError(std::move(error));
+}
+
+}  // namespace
+
+v1::Block ToBlock(const BlockAt& block) {
+  v1::Block out;
+  out.set_id(block.id.value());
+  out.set_generation_stamp(block.record.generation_stamp());
+  out.set_length_bytes(block.record.length_bytes());
+  return out;
+}
+
+v1::FreedBlock ToFreed(const BlockAt& block) {
+  v1::FreedBlock freed;
+  *freed.mutable_block() = ToBlock(block);
+  *freed.mutable_expected_storages() = block.record.expected_storages();
+  return freed;
+}
+
+absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path, uint64_t inode_id) {
+  std::optional<InodeAt> inode;
+  if (inode_id != 0) {
+    ASSIGN_OR_RETURN(inode, FindInodeAnywhere(ctx.view(), InodeId(inode_id)));
+  } else {
+    ASSIGN_OR_RETURN(PathWalk walk, WalkPath(ctx.view(), path));
+    if (walk.complete()) inode = walk.last();
+  }
+  if (!inode) return Gone(path, inode_id);
+  if (inode->is_directory()) return MakeError(ErrorKind::kIsDirectory, fmt::format("{} is a directory", path));
+  ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
+  if (ancestry.detached) return Gone(path, inode_id);
+  std::reverse(ancestry.names.begin(), ancestry.names.end());
+
+  FileEdit edit(ctx, *std::move(inode), std::move(ancestry.directories), JoinPath(ancestry.names));
+  if (edit.record().block_count() > 0) {
+    ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx.view(), edit.record(), edit.record().block_count() - 1));
+    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
+    edit.last_ = BlockAt{id, std::move(record)};
+  }
+  if (edit.record().reserved_block_id() != 0) {
+    const BlockId id(edit.record().reserved_block_id());
+    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
+    edit.reserved_ = BlockAt{id, std::move(record)};
+  }
+  return edit;
+}
+
+absl::Status FileEdit::CheckLease() const {
+  const std::string& holder = ctx_->mutation().client_name();
+  if (!holder.empty() && record().lease_holder() == holder) return absl::OkStatus();
+  Error error;
+  error.kind = ErrorKind::kLeaseExpired;
+  error.reason = record().lease_holder().empty() ? "FILE_CLOSED" : "OTHER_HOLDER";
+  error.path = path_;
+  error.message = record().lease_holder().empty()
+                      ? fmt::format("{} (inode {}) is closed: {} does not write it", path_, record().id(), holder)
+                      : fmt::format("{} (inode {}) is written by {}, not by {}", path_, record().id(), record().lease_holder(), holder);
+  return MakeError(std::move(error));
+}
+
+absl::StatusOr<std::optional<BlockAt>> FileEdit::Penultimate() const {
+  std::optional<BlockAt> block;
+  if (record().block_count() < 2) return block;
+  ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx_->view(), record(), record().block_count() - 2));
+  ASSIGN_OR_RETURN(v1::BlockRecord block_record, GetBlock(ctx_->view(), id));
+  block.emplace(BlockAt{id, std::move(block_record)});
+  return block;
+}
+
+absl::Status FileEdit::CheckAcknowledged(const v1::Mutation::Commit& commit, const BlockAt& block) const {
+  const std::set<uint32_t> expected(block.record.expected_storages().begin(), block.record.expected_storages().end());
+  const std::set<uint32_t> acknowledged(commit.acknowledged().begin(), commit.acknowledged().end());
+  for (const uint32_t storage : acknowledged) {
+    if (!expected.contains(storage))
+      return BlockError(ErrorKind::kInvalidArgument, "NOT_EXPECTED_STORAGE", path_, block.id,
+                        fmt::format("storage {} acknowledged it but is not in its pipeline", storage));
+  }
+  const size_t needed = std::max<size_t>(ctx_->limits().min_replication(), 1);
+  if (acknowledged.size() < needed)
+    return BlockError(ErrorKind::kNotReplicatedYet, "TOO_FEW_ACKNOWLEDGED", path_, block.id,
+                      fmt::format("{} storages acknowledged it, dfs.namenode.replication.min asks for {}", acknowledged.size(), needed));
+  return absl::OkStatus();
+}
+
+absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
+  const BlockId named(commit.block().id());
+  if (!last_ || last_->id != named)
+    return BlockError(ErrorKind::kInvalidArgument, "WRONG_BLOCK", path_, named,
+                      last_ ? fmt::format("the last block is {}", last_->id.value()) : "the file has no blocks");
+  v1::BlockRecord& block = last_->record;
+  if (commit.block().generation_stamp() != block.generation_stamp())
+    return BlockError(ErrorKind::kStaleGeneration, "STAMP", path_, named,
+                      fmt::format("stamp {} was named, it has {}", commit.block().generation_stamp(), block.generation_stamp()));
+  const uint64_t length = commit.block().length_bytes();
+  switch (block.state()) {
+    case v1::COMMITTED:
+      if (length == block.length_bytes()) return absl::OkStatus();
+      return BlockError(ErrorKind::kInvalidArgument, "COMMITTED", path_, named,
+                        fmt::format("committed with {} bytes, now {} were named", block.length_bytes(), length));
+    case v1::UNDER_RECOVERY:
+      return BlockError(ErrorKind::kLeaseExpired, "UNDER_RECOVERY", path_, named, "it is being recovered");
+    case v1::UNDER_CONSTRUCTION:
+      break;
+    default:
+      return BlockError(ErrorKind::kCorruptMetadata, "", path_, named, fmt::format("in state {} as a file's last", static_cast<int>(block.state())));
+  }
+  if (length < block.length_bytes())
+    return BlockError(ErrorKind::kInvalidArgument, "SHORTER_THAN_SYNCED", path_, named,
+                      fmt::format("{} bytes were named, {} are acknowledged already", length, block.length_bytes()));
+  if (length > record().block_size_bytes())
+    return BlockError(ErrorKind::kInvalidArgument, "LONGER_THAN_BLOCK", path_, named,
+                      fmt::format("{} bytes were named, a block holds {}", length, record().block_size_bytes()));
+  RETURN_IF_ERROR(CheckAcknowledged(commit, *last_));
+
+  inode_.record.set_length_bytes(record().length_bytes() - block.length_bytes() + length);
+  block.set_length_bytes(length);
+  block.set_state(v1::COMMITTED);
+  block.set_committed_ms(ctx_->now_ms());
+  // In the order of the pipeline, whatever the order of the acknowledgements.
+  const std::set<uint32_t> acknowledged(commit.acknowledged().begin(), commit.acknowledged().end());
+  const std::vector<uint32_t> pipeline(block.expected_storages().begin(), block.expected_storages().end());
+  block.clear_expected_storages();
+  for (const uint32_t storage : pipeline)
+    if (acknowledged.contains(storage)) block.add_expected_storages(storage);
+  Charge(*last_, length * block.replication());
+  Changed(*last_);
+  return absl::OkStatus();
+}
+
+absl::Status FileEdit::TakeReserved(const v1::Mutation::Commit* previous, uint64_t reserved_id) {
+  const BlockId id(reserved_id);
+  if (last_ && last_->id == id) {
+    // Taken by an earlier call; the one before it must have been committed just so.
+    ASSIGN_OR_RETURN(const std::optional<BlockAt> before, Penultimate());
+    const bool same = previous == nullptr ? !before : before && before->id.value() == previous->block().id() &&
+                                                          before->record.length_bytes() == previous->block().length_bytes();
+    if (same) return absl::OkStatus();
+    return BlockError(ErrorKind::kInvalidArgument, "WRONG_BLOCK", path_, id, "it was taken after another block than the one named");
+  }
+  if (!reserved_ || reserved_->id != id)
+    return BlockError(ErrorKind::kInvalidArgument, "NOT_RESERVED", path_, id, "it is not reserved for this file");
+  if (last_) {
+    if (previous != nullptr) {
+      RETURN_IF_ERROR(CommitLast(*previous));
+    } else if (last_->record.state() != v1::COMMITTED) {
+      return BlockError(ErrorKind::kInvalidArgument, "NOT_COMMITTED", path_, last_->id, "it must be committed before the next is taken");
+    }
+    older_.push_back(*last_);
+  } else if (previous != nullptr) {
+    return BlockError(ErrorKind::kInvalidArgument, "WRONG_BLOCK", path_, BlockId(previous->block().id()), "the file has no blocks");
+  }
+  last_ = std::exchange(reserved_, std::nullopt);
+  last_->record.set_state(v1::UNDER_CONSTRUCTION);
+  last_->record.set_index(record().block_count());
+  inode_.record.set_reserved_block_id(0);
+  inode_.record.set_length_bytes(record().length_bytes() + last_->record.length_bytes());
+  appended_ = id;
+  Changed(*last_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlockAt*> FileEdit::Writable(BlockId id) {
+  BlockAt* block = last_ && last_->id == id ? &*last_ : reserved_ && reserved_->id == id ? &*reserved_ : nullptr;
+  if (block == nullptr)
+    return BlockError(ErrorKind::kLeaseExpired, "WRONG_BLOCK", path_, id, "it is not the block that this file's writer may change");
+  if (block->record.state() != v1::UNDER_CONSTRUCTION && block->record.state() != v1::RESERVED)
+    return BlockError(ErrorKind::kLeaseExpired, v1::BlockUCState_Name(block->record.state()), path_, id, "it is not being written any more");
+  return block;
+}
+
+absl::Status FileEdit::RaiseLength(BlockAt& block, uint64_t length_bytes) {
+  if (length_bytes > record().block_size_bytes())
+    return BlockError(ErrorKind::kInvalidArgument, "LONGER_THAN_BLOCK", path_, block.id,
+                      fmt::format("{} bytes were named, a block holds {}", length_bytes, record().block_size_bytes()));
+  if (length_bytes <= block.record.length_bytes()) return absl::OkStatus();
+  // The bytes of a reserved block are no part of the file yet.
+  if (block.record.state() != v1::RESERVED)
+    inode_.record.set_length_bytes(record().length_bytes() - block.record.length_bytes() + length_bytes);
+  block.record.set_length_bytes(length_bytes);
+  Changed(block);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlockAt> FileEdit::Allocate(bool reserve, const google::protobuf::RepeatedField<uint32_t>& targets) {
+  ASSIGN_OR_RETURN(const uint64_t id, TakeNumber(ctx_->Change(), kMetaNextBlockId, kBlockIdStep));
+  ASSIGN_OR_RETURN(const uint64_t stamp, TakeNumber(ctx_->Change(), kMetaNextGenerationStamp, 1));
+  BlockAt block{BlockId(id), {}};
+  block.record.set_inode_id(record().id());
+  block.record.set_index(record().block_count());
+  block.record.set_generation_stamp(stamp);
+  block.record.set_state(reserve ? v1::RESERVED : v1::UNDER_CONSTRUCTION);
+  block.record.set_replication(record().replication());
+  block.record.set_owners(1);
+  *block.record.mutable_expected_storages() = targets;
+  Charge(block, record().block_size_bytes() * record().replication());
+  Changed(block);
+  if (reserve) {
+    reserved_ = block;
+    inode_.record.set_reserved_block_id(id);
+  } else {
+    if (last_) older_.push_back(*last_);
+    last_ = block;
+    appended_ = block.id;
+  }
+  return block;
+}
+
+void FileEdit::Charge(BlockAt& block, uint64_t charged_bytes) {
+  inode_.record.set_charged_bytes(record().charged_bytes() - block.record.charged_bytes() + charged_bytes);
+  block.record.set_charged_bytes(charged_bytes);
+}
+
+void FileEdit::Free(const BlockAt& block) {
+  inode_.record.set_charged_bytes(record().charged_bytes() - block.record.charged_bytes());
+  freed_.push_back(block);
+}
+
+bool FileEdit::IsChanged(BlockId id) const { return std::find(touched_.begin(), touched_.end(), id) != touched_.end(); }
+
+void FileEdit::DropReserved() {
+  if (!reserved_) return;
+  Free(*reserved_);
+  reserved_.reset();
+  inode_.record.set_reserved_block_id(0);
+}
+
+void FileEdit::DropLast() {
+  Free(*last_);
+  inode_.record.set_length_bytes(record().length_bytes() - last_->record.length_bytes());
+  last_.reset();
+  drop_last_ = true;
+}
+
+void FileEdit::Close() {
+  DropReserved();
+  ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
+  inode_.record.clear_lease_holder();
+  inode_.record.set_modification_time_ms(ctx_->now_ms());
+}
+
+absl::Status FileEdit::Write() {
+  Transaction& txn = ctx_->Change();
+  for (const BlockAt& block : freed_) {
+    txn.Delete(Family::kBlock, BlockKey(block.id));
+    *ctx_->result().add_freed() = ToFreed(block);
+  }
+  for (const BlockAt& block : older_)
+    if (IsChanged(block.id)) PutBlock(txn, block.id, block.record);
+  for (const std::optional<BlockAt>* block : {&last_, &reserved_})
+    if (*block && IsChanged((*block)->id)) PutBlock(txn, (*block)->id, (*block)->record);
+  for (const BlockId id : touched_) ctx_->BlockChanged(id);
+  if (drop_last_) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));
+  if (appended_) AppendBlockId(txn, inode_.record, *appended_);
+  PutInode(txn, inode_);
+
+  UsageDelta delta;
+  delta.length_bytes = static_cast<int64_t>(record().length_bytes() - before_.length_bytes());
+  delta.charged_bytes = static_cast<int64_t>(record().charged_bytes() - before_.charged_bytes());
+  ctx_->AddUsage(ancestors_, delta);
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode

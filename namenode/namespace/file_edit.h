@@ -1,0 +1,91 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "namenode/namespace/op_context.h"
+
+namespace cairn::namenode {
+
+struct BlockAt {
+  BlockId id;
+  v1::BlockRecord record;
+};
+
+v1::Block ToBlock(const BlockAt& block);
+v1::FreedBlock ToFreed(const BlockAt& block);
+
+// A file that is being written, and what one mutation does to its blocks: changed in memory, each step checked, and written at the end by
+// Write(). So a verb may combine steps (commit the block before, take the reserved one, commit that) and a refusal of the last has written nothing.
+//
+// Keeps two sums exact: the record's length is that of its blocks together, its charged bytes those of its blocks and of the
+// reserved one; Write() adds the difference to every directory above.
+class FileEdit {
+ public:
+  // By id if there is one, else by path. kLeaseExpired with reason FILE_NOT_FOUND if it is gone or deleted; kIsDirectory.
+  static absl::StatusOr<FileEdit> Load(OpContext& ctx, const std::string& path, uint64_t inode_id);
+
+  // A file that this mutation has just inserted; `ancestors` are the directories above it.
+  static FileEdit ForNew(OpContext& ctx, InodeAt inode, std::vector<InodeId> ancestors, std::string path) {
+    return FileEdit(ctx, std::move(inode), std::move(ancestors), std::move(path));
+  }
+
+  // kLeaseExpired unless the mutation's client_name is writing this file.
+  absl::Status CheckLease() const;
+
+  const v1::INodeRecord& record() const { return inode_.record; }
+  const InodeAt& inode() const { return inode_; }
+  // As it stands in the namespace, which may be elsewhere than where the client opened it.
+  const std::string& path() const { return path_; }
+  const std::optional<BlockAt>& last() const { return last_; }
+  const std::optional<BlockAt>& reserved() const { return reserved_; }
+  absl::StatusOr<std::optional<BlockAt>> Penultimate() const;
+
+  // The writer says that the last block is finished. OK also if it is already committed just so.
+  absl::Status CommitLast(const v1::Mutation::Commit& commit);
+  // Commits the last block and makes the reserved one the next. OK also if that was done before.
+  absl::Status TakeReserved(const v1::Mutation::Commit* previous, uint64_t reserved_id);
+  // The last block, or the reserved one, being written under this id; kLeaseExpired if it is neither.
+  absl::StatusOr<BlockAt*> Writable(BlockId id);
+  // Raises a writable block's length; a smaller one is an older word and changes nothing.
+  absl::Status RaiseLength(BlockAt& block, uint64_t length_bytes);
+  void Changed(const BlockAt& block) { touched_.push_back(block.id); }
+  // Whether there is anything to Write.
+  bool changed() const { return !touched_.empty() || !freed_.empty(); }
+
+  // A new block on these targets, RESERVED or as the file's next. Takes an id and a stamp: only after all checks.
+  absl::StatusOr<BlockAt> Allocate(bool reserve, const google::protobuf::RepeatedField<uint32_t>& targets);
+  void DropReserved();
+  void DropLast();
+  void Close();
+
+  // Writes the record, the blocks and the usage of the directories above; fills changed_blocks and freed of the result.
+  absl::Status Write();
+
+ private:
+  FileEdit(OpContext& ctx, InodeAt inode, std::vector<InodeId> ancestors, std::string path)
+      : ctx_(&ctx), inode_(std::move(inode)), before_(inode_.record), ancestors_(std::move(ancestors)), path_(std::move(path)) {}
+
+  absl::Status CheckAcknowledged(const v1::Mutation::Commit& commit, const BlockAt& block) const;
+  void Charge(BlockAt& block, uint64_t charged_bytes);
+  void Free(const BlockAt& block);
+  bool IsChanged(BlockId id) const;
+
+  OpContext* ctx_;
+  InodeAt inode_;
+  v1::INodeRecord before_;
+  std::vector<InodeId> ancestors_;
+  std::string path_;
+  std::optional<BlockAt> last_;
+  std::optional<BlockAt> reserved_;
+  // The last block before a reserved or new one was appended, if it changed.
+  std::vector<BlockAt> older_;
+  std::vector<BlockId> touched_;
+  std::vector<BlockAt> freed_;
+  std::optional<BlockId> appended_;
+  bool drop_last_ = false;
+};
+
+}  // namespace cairn::namenode

@@ -1,0 +1,168 @@
+#include "namenode/namespace/namespace_queries.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "namenode/namespace/path_walk.h"
+#include "namenode/namespace/records.h"
+
+namespace cairn::namenode {
+namespace {
+
+ResolvedInode ToResolved(InodeAt inode) { return ResolvedInode{std::move(inode.record), inode.parent, std::move(inode.name)}; }
+
+absl::Status NoSuchInode(InodeId id) { return MakeError(ErrorKind::kNotFound, fmt::format("inode {} does not exist", id.value())); }
+
+absl::StatusOr<uint64_t> ChildrenOf(const ReadView& view, const v1::INodeRecord& record) {
+  if (record.type() != v1::DIRECTORY) return 0;
+  ASSIGN_OR_RETURN(const v1::UsageRecord usage, GetRecord<v1::UsageRecord>(view, Family::kUsage, UsageKey(InodeId(record.id()))));
+  return usage.children();
+}
+
+// How far a block reaches in its file, as far as is known: a block being written may fill up.
+uint64_t ExtentOf(const v1::BlockRecord& block, const v1::INodeRecord& file) {
+  return block.state() == v1::COMMITTED ? block.length_bytes() : std::max(block.length_bytes(), file.block_size_bytes());
+}
+
+}  // namespace
+
+absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view path) {
+  ASSIGN_OR_RETURN(PathWalk walk, WalkExisting(view, path));
+  return ToResolved(std::move(walk.inodes.back()));
+}
+
+absl::StatusOr<ResolvedInode> ResolveId(const ReadView& view, InodeId id) {
+  ASSIGN_OR_RETURN(std::optional<InodeAt> inode, FindInodeAnywhere(view, id));
+  if (!inode) return NoSuchInode(id);
+  ASSIGN_OR_RETURN(const Ancestry ancestry, AncestryOf(view, inode->parent, inode->name));
+  if (ancestry.detached) return NoSuchInode(id);
+  return ToResolved(*std::move(inode));
+}
+
+absl::StatusOr<std::string> PathOf(const ReadView& view, InodeId id) {
+  ASSIGN_OR_RETURN(const std::optional<InodeAt> inode, FindInodeAnywhere(view, id));
+  if (!inode) return NoSuchInode(id);
+  ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(view, inode->parent, inode->name));
+  if (ancestry.detached) return NoSuchInode(id);
+  std::reverse(ancestry.names.begin(), ancestry.names.end());
+  return JoinPath(ancestry.names);
+}
+
+v1::FileStatus ToFileStatus(const v1::INodeRecord& record, std::string path) {
+  v1::FileStatus status;
+  status.set_inode_id(record.id());
+  status.set_path(std::move(path));
+  status.set_is_directory(record.type() == v1::DIRECTORY);
+  status.set_length_bytes(record.length_bytes());
+  status.set_replication(record.replication());
+  status.set_block_size_bytes(record.block_size_bytes());
+  status.set_modification_time_ms(record.modification_time_ms());
+  status.set_access_time_ms(record.access_time_ms());
+  status.set_mode(record.mode());
+  status.set_owner(record.owner());
+  status.set_group(record.group());
+  status.set_under_construction(!record.lease_holder().empty());
+  return status;
+}
+
+absl::StatusOr<v1::FileStatus> StatusOfPath(const ReadView& view, std::string_view path) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+  v1::FileStatus status = ToFileStatus(walk.last().record, walk.path());
+  ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, walk.last().record));
+  status.set_children(children);
+  return status;
+}
+
+absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view path, std::string_view start_after, size_t limit) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+  Listing listing;
+  if (!walk.last().is_directory()) {  // A file is listed as itself.
+    if (start_after.empty()) listing.entries.push_back(ToFileStatus(walk.last().record, walk.components.back()));
+    return listing;
+  }
+  const InodeId directory = walk.last().id();
+  const auto cursor = view.Scan(Family::kInode, ChildrenBegin(directory, start_after), ChildrenEnd(directory));
+  for (; cursor->Valid(); cursor->Next()) {
+    if (listing.entries.size() == limit) {
+      listing.has_more = true;
+      break;
+    }
+    const std::optional<InodeKeyParts> parts = ParseInodeKey(cursor->key());
+    v1::INodeRecord record;
+    if (!parts || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
+      return CorruptRow(Family::kInode, cursor->key(), "does not parse");
+    listing.entries.push_back(ToFileStatus(record, std::string(parts->name)));
+    ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, record));
+    listing.entries.back().set_children(children);
+  }
+  RETURN_IF_ERROR(cursor->status());
+  return listing;
+}
+
+absl::StatusOr<std::vector<BlockOfFile>> BlocksOfFile(const ReadView& view, const v1::INodeRecord& file, uint64_t offset_bytes,
+                                                      uint64_t length_bytes, size_t limit) {
+  std::vector<BlockOfFile> blocks;
+  const uint64_t end = length_bytes > UINT64_MAX - offset_bytes ? UINT64_MAX : offset_bytes + length_bytes;
+  // Blocks may be shorter than the block size, so where one begins is only known from those before it. Ids are read a page at a time.
+  constexpr uint64_t kPage = 256;
+  uint64_t at = 0;
+  for (uint64_t index = 0; index < file.block_count() && at < end && blocks.size() < limit;) {
+    ASSIGN_OR_RETURN(const std::vector<BlockId> ids, BlockIds(view, file, index, kPage));
+    for (const BlockId id : ids) {
+      if (at >= end || blocks.size() >= limit) return blocks;
+      ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(view, id));
+      const uint64_t next = at + ExtentOf(record, file);
+      if (next > offset_bytes) blocks.push_back(BlockOfFile{id, std::move(record), at});
+      at = next;
+    }
+    index += ids.size();
+  }
+  return blocks;
+}
+
+absl::StatusOr<std::optional<v1::BlockRecord>> FindBlock(const ReadView& view, BlockId id) {
+  return FindRecord<v1::BlockRecord>(view, Family::kBlock, BlockKey(id));
+}
+
+absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::string_view path) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+  v1::ContentSummary summary;
+  const v1::INodeRecord& record = walk.last().record;
+  if (!walk.last().is_directory()) {
+    summary.set_files(1);
+    summary.set_length_bytes(record.length_bytes());
+    summary.set_charged_bytes(record.charged_bytes());
+    return summary;
+  }
+  ASSIGN_OR_RETURN(const v1::UsageRecord usage, GetRecord<v1::UsageRecord>(view, Family::kUsage, UsageKey(walk.last().id())));
+  summary.set_directories(usage.directories() + 1);
+  summary.set_files(usage.files());
+  summary.set_length_bytes(usage.length_bytes());
+  summary.set_charged_bytes(usage.charged_bytes());
+  return summary;
+}
+
+absl::StatusOr<Counters> ReadCounters(const ReadView& view) {
+  Counters counters;
+  ASSIGN_OR_RETURN(const uint64_t block_id, GetNumber(view, kMetaNextBlockId));
+  ASSIGN_OR_RETURN(const uint64_t stamp, GetNumber(view, kMetaNextGenerationStamp));
+  ASSIGN_OR_RETURN(const uint64_t inode_id, GetNumber(view, kMetaNextInodeId));
+  ASSIGN_OR_RETURN(const uint64_t epoch, GetNumber(view, kMetaEpoch));
+  ASSIGN_OR_RETURN(const uint64_t time, GetNumber(view, kMetaLastMutationTime));
+  counters.next_block_id = BlockId(block_id);
+  counters.next_generation_stamp = GenerationStamp(stamp);
+  counters.next_inode_id = InodeId(inode_id);
+  counters.epoch = Epoch(epoch);
+  counters.last_mutation_time_ms = static_cast<int64_t>(time);
+  ASSIGN_OR_RETURN(std::optional<std::string> cluster_id, view.Get(Family::kMeta, kMetaClusterId));
+  ASSIGN_OR_RETURN(std::optional<std::string> pool_id, view.Get(Family::kMeta, kMetaPoolId));
+  if (!cluster_id) return CorruptRow(Family::kMeta, kMetaClusterId, "is missing");
+  if (!pool_id) return CorruptRow(Family::kMeta, kMetaPoolId, "is missing");
+  counters.cluster_id = *std::move(cluster_id);
+  counters.pool_id = *std::move(pool_id);
+  return counters;
+}
+
+}  // namespace cairn::namenode

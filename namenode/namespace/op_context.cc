@@ -1,0 +1,160 @@
+#include "namenode/namespace/op_context.h"
+
+#include <fmt/format.h>
+
+#include "common/check.h"
+#include "common/error.h"
+
+namespace cairn::namenode {
+namespace {
+
+uint64_t Sum(uint64_t value, int64_t delta) {
+  const uint64_t sum = value + static_cast<uint64_t>(delta);
+  CAIRN_CHECK(delta >= 0 ? sum >= value : sum < value, fmt::format("usage of {} changed by {}", value, delta));
+  return sum;
+}
+
+}  // namespace
+
+UsageDelta& UsageDelta::operator+=(const UsageDelta& other) {
+  directories += other.directories;
+  files += other.files;
+  length_bytes += other.length_bytes;
+  charged_bytes += other.charged_bytes;
+  return *this;
+}
+
+absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
+  ASSIGN_OR_RETURN(v1::UsageRecord usage, GetRecord<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return usage;
+  const DirectoryChange& change = found->second;
+  usage.set_children(Sum(usage.children(), change.children));
+  usage.set_directories(Sum(usage.directories(), change.subtree.directories));
+  usage.set_files(Sum(usage.files(), change.subtree.files));
+  usage.set_length_bytes(Sum(usage.length_bytes(), change.subtree.length_bytes));
+  usage.set_charged_bytes(Sum(usage.charged_bytes(), change.subtree.charged_bytes));
+  return usage;
+}
+
+void OpContext::AddUsage(const std::vector<InodeId>& ancestors, const UsageDelta& delta) {
+  if (delta == UsageDelta()) return;
+  for (const InodeId id : ancestors) directories_[id].subtree += delta;
+}
+
+void OpContext::AddChildren(InodeId directory, int64_t count) { directories_[directory].children += count; }
+
+void OpContext::TouchDirectory(InodeId directory) { directories_[directory].touched = true; }
+
+absl::Status OpContext::Flush() {
+  for (auto& [id, change] : directories_) {
+    if (change.children != 0 || change.subtree != UsageDelta()) {
+      ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(id));
+      PutRecord(Change(), Family::kUsage, UsageKey(id), usage);
+    }
+    if (!change.touched) continue;
+    ASSIGN_OR_RETURN(std::optional<InodeAt> directory, FindInodeAnywhere(txn_, id));
+    if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
+    if (directory->record.modification_time_ms() == now_ms_) continue;
+    directory->record.set_modification_time_ms(now_ms_);
+    PutInode(Change(), *directory);
+  }
+  directories_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit, std::string_view key) {
+  Error error;
+  error.kind = ErrorKind::kQuota;
+  error.reason = "LIMIT_EXCEEDED";
+  error.message = fmt::format("{} (limit {}, raised by {})", message, limit, key);
+  error.path = std::move(path);
+  error.limit = static_cast<int64_t>(limit);
+  error.key = std::string(key);
+  return MakeError(std::move(error));
+}
+
+absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name, const std::string& path, size_t depth) {
+  if (limits.max_component_bytes() != 0 && name.size() > limits.max_component_bytes())
+    return LimitExceeded(fmt::format("{}: a name of {} bytes is too long", path, name.size()), path, limits.max_component_bytes(),
+                         "dfs.namenode.fs-limits.max-component-length");
+  if (limits.max_path_bytes() != 0 && path.size() > limits.max_path_bytes())
+    return LimitExceeded(fmt::format("{}...: a path of {} bytes is too long", path.substr(0, 64), path.size()), path.substr(0, 64),
+                         limits.max_path_bytes(), "cairn.namenode.fs-limits.max-path-length");
+  if (limits.max_depth() != 0 && depth > limits.max_depth())
+    return LimitExceeded(fmt::format("{}: {} components are too many", path, depth), path, limits.max_depth(),
+                         "cairn.namenode.fs-limits.max-path-depth");
+  return absl::OkStatus();
+}
+
+absl::Status CheckNewEntry(const OpContext& ctx, InodeId parent, std::string_view name, const std::string& path, size_t depth) {
+  RETURN_IF_ERROR(CheckName(ctx.limits(), name, path, depth));
+  if (ctx.limits().max_directory_entries() == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(parent));
+  if (usage.children() >= ctx.limits().max_directory_entries())
+    return LimitExceeded(fmt::format("{}: the directory holds {} entries already", path, usage.children()), path,
+                         ctx.limits().max_directory_entries(), "dfs.namenode.fs-limits.max-directory-items");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::INodeRecord> NewInode(OpContext& ctx, v1::INodeType type, uint32_t mode, const std::string& group) {
+  v1::INodeRecord record;
+  ASSIGN_OR_RETURN(const uint64_t id, TakeNumber(ctx.Change(), kMetaNextInodeId, 1));
+  record.set_id(id);
+  record.set_type(type);
+  record.set_mode(mode & 01777);
+  record.set_owner(ctx.mutation().user());
+  record.set_group(group);
+  record.set_modification_time_ms(ctx.now_ms());
+  record.set_created_ms(ctx.now_ms());
+  // Directories have no access time, as in HDFS.
+  if (type == v1::FILE) record.set_access_time_ms(ctx.now_ms());
+  return record;
+}
+
+void InsertInode(OpContext& ctx, const InodeAt& inode, const std::vector<InodeId>& ancestors) {
+  PutInode(ctx.Change(), inode);
+  PutLink(ctx.Change(), inode.id(), inode.parent, inode.name);
+  UsageDelta delta;
+  if (inode.is_directory()) {
+    PutRecord(ctx.Change(), Family::kUsage, UsageKey(inode.id()), v1::UsageRecord());
+    delta.directories = 1;
+  } else {
+    delta.files = 1;
+    delta.charged_bytes = static_cast<int64_t>(inode.record.charged_bytes());
+    delta.length_bytes = static_cast<int64_t>(inode.record.length_bytes());
+  }
+  ctx.AddUsage(ancestors, delta);
+  ctx.AddChildren(inode.parent, 1);
+  ctx.TouchDirectory(inode.parent);
+}
+
+absl::Status CheckMissing(const OpContext& ctx, const PathWalk& walk) {
+  for (size_t i = walk.inodes.size() - 1; i < walk.components.size(); ++i) {
+    const std::string path = JoinPath(walk.components, i + 1);
+    if (i + 1 == walk.inodes.size()) {
+      RETURN_IF_ERROR(CheckNewEntry(ctx, walk.last().id(), walk.components[i], path, i + 1));
+    } else {
+      RETURN_IF_ERROR(CheckName(ctx.limits(), walk.components[i], path, i + 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MadeDirectories> MakeDirectories(OpContext& ctx, const PathWalk& walk, size_t until, uint32_t mode, uint32_t parent_mode) {
+  MadeDirectories made;
+  for (size_t i = 0; i <= std::min(until, walk.inodes.size() - 1); ++i) made.ancestors.push_back(walk.inodes[i].id());
+  made.parent = made.ancestors.back();
+  made.group = walk.inodes[made.ancestors.size() - 1].record.group();
+  for (size_t i = walk.inodes.size() - 1; i < until; ++i) {
+    const bool is_last = i + 1 == walk.components.size();
+    ASSIGN_OR_RETURN(v1::INodeRecord record, NewInode(ctx, v1::DIRECTORY, is_last ? mode : parent_mode, made.group));
+    const InodeAt directory{made.parent, walk.components[i], std::move(record)};
+    InsertInode(ctx, directory, made.ancestors);
+    made.parent = directory.id();
+    made.ancestors.push_back(directory.id());
+  }
+  return made;
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "namenode/namespace/path_walk.h"
+#include "namenode/namespace/records.h"
+
+namespace cairn::namenode {
+
+// What one entry, or one subtree, adds to the usage of every directory above it.
+struct UsageDelta {
+  int64_t directories = 0;
+  int64_t files = 0;
+  int64_t length_bytes = 0;
+  int64_t charged_bytes = 0;
+
+  UsageDelta& operator+=(const UsageDelta& other);
+  UsageDelta operator-() const { return {-directories, -files, -length_bytes, -charged_bytes}; }
+  bool operator==(const UsageDelta&) const = default;
+};
+
+// What the verbs of namespace/ops share while one mutation is applied: the inputs, the answer, and the changes to directories that
+// are summed up and written once at the end, however often the mutation touched them.
+//
+// A verb checks everything first, then changes; after the first change it may fail only with kCorruptMetadata. Lives for one Apply.
+class OpContext {
+ public:
+  OpContext(const v1::Mutation& mutation, int64_t now_ms, Transaction& txn, v1::MutationResult& result)
+      : mutation_(mutation), now_ms_(now_ms), txn_(txn), result_(result) {}
+
+  const v1::Mutation& mutation() const { return mutation_; }
+  const v1::Mutation::Limits& limits() const { return mutation_.limits(); }
+  int64_t now_ms() const { return now_ms_; }
+  // For reading. Usage must be read through UsageOf: the transaction lacks what is summed up here.
+  const ReadView& view() const { return txn_; }
+  // For writing: the mutation acts from here on.
+  Transaction& Change() {
+    acted_ = true;
+    return txn_;
+  }
+  bool acted() const { return acted_; }
+  v1::MutationResult& result() { return result_; }
+
+  absl::StatusOr<v1::UsageRecord> UsageOf(InodeId directory) const;
+  // `ancestors`: every directory above the entry, in any order.
+  void AddUsage(const std::vector<InodeId>& ancestors, const UsageDelta& delta);
+  void AddChildren(InodeId directory, int64_t count);
+  // Sets a directory's modification time to now.
+  void TouchDirectory(InodeId directory);
+
+  // Notes a block whose row changed, for the replica plane.
+  void BlockChanged(BlockId id) { result_.add_changed_blocks(id.value()); }
+
+  // Writes what was summed up.
+  absl::Status Flush();
+
+ private:
+  struct DirectoryChange {
+    UsageDelta subtree;
+    int64_t children = 0;
+    bool touched = false;
+  };
+
+  const v1::Mutation& mutation_;
+  const int64_t now_ms_;
+  Transaction& txn_;
+  v1::MutationResult& result_;
+  bool acted_ = false;
+  std::map<InodeId, DirectoryChange> directories_;
+};
+
+// Errors that name a limit and the key that raises it.
+absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit, std::string_view key);
+
+// Lengths and depth of a new name.
+absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name, const std::string& path, size_t depth);
+
+// A new entry `name` at `path` below `parent`: CheckName, and the directory's entry count. A limit of 0 is none.
+absl::Status CheckNewEntry(const OpContext& ctx, InodeId parent, std::string_view name, const std::string& path, size_t depth);
+
+// A new inode of the mutation's user, with its id taken and its times set; group as the parent's (as BSD and HDFS have it).
+absl::StatusOr<v1::INodeRecord> NewInode(OpContext& ctx, v1::INodeType type, uint32_t mode, const std::string& group);
+// Puts a new entry with its link (and usage row, for a directory) and counts it in `ancestors`, of which parent is one.
+void InsertInode(OpContext& ctx, const InodeAt& inode, const std::vector<InodeId>& ancestors);
+
+// Makes the directories that `walk` lacks above its last component, or with it. They must have been checked with CheckMissing.
+struct MadeDirectories {
+  std::vector<InodeId> ancestors;  // Of what comes next, the root first.
+  InodeId parent;
+  std::string group;
+};
+absl::Status CheckMissing(const OpContext& ctx, const PathWalk& walk);
+absl::StatusOr<MadeDirectories> MakeDirectories(OpContext& ctx, const PathWalk& walk, size_t until, uint32_t mode, uint32_t parent_mode);
+
+}  // namespace cairn::namenode

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/ops/detach.h"
+#include "namenode/namespace/ops/ops.h"
+
+namespace cairn::namenode {
+namespace {
+
+absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
+  Error error;
+  error.kind = kind;
+  error.reason = std::string(reason);
+  error.path = path;
+  error.message = std::move(message);
+  return MakeError(std::move(error));
+}
+
+absl::Status OutOfRange(const std::string& path, std::string message, uint64_t limit, std::string_view key) {
+  Error error;
+  error.kind = ErrorKind::kInvalidArgument;
+  error.message = fmt::format("{}: {} (limit {}, set by {})", path, message, limit, key);
+  error.path = path;
+  error.limit = static_cast<int64_t>(limit);
+  error.key = std::string(key);
+  return MakeError(std::move(error));
+}
+
+absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation::Limits& limits) {
+  if (op.replication() < std::max(limits.min_replication(), 1u))
+    return OutOfRange(op.path(), fmt::format("replication {} is too low", op.replication()), std::max(limits.min_replication(), 1u),
+                      "dfs.namenode.replication.min");
+  if (limits.max_replication() != 0 && op.replication() > limits.max_replication())
+    return OutOfRange(op.path(), fmt::format("replication {} is too high", op.replication()), limits.max_replication(), "dfs.replication.max");
+  if (op.block_size_bytes() < std::max<uint64_t>(limits.min_block_size_bytes(), 1))
+    return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too small", op.block_size_bytes()),
+                      std::max<uint64_t>(limits.min_block_size_bytes(), 1), "dfs.namenode.fs-limits.min-block-size");
+  if (limits.max_block_size_bytes() != 0 && op.block_size_bytes() > limits.max_block_size_bytes())
+    return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too large", op.block_size_bytes()), limits.max_block_size_bytes(),
+                      "cairn.block.max-size");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
+  const std::string& holder = ctx.mutation().client_name();
+  if (holder.empty() || holder.size() > kMaxHolderBytes)
+    return PathError(ErrorKind::kInvalidArgument, "", op.path(), fmt::format("{}: create needs a client name of 1 to {} bytes", op.path(), kMaxHolderBytes));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path()));
+  const std::string path = walk.path();
+  if (walk.complete() && walk.last().is_directory())
+    return PathError(ErrorKind::kAlreadyExists, "IS_DIRECTORY", path, fmt::format("{} already exists as a directory", path));
+  if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
+  RETURN_IF_ERROR(CheckAttributes(op, ctx.limits()));
+  if (walk.complete()) {
+    if (!op.overwrite() && !walk.last().record.lease_holder().empty())
+      return PathError(ErrorKind::kBeingWritten, "", path, fmt::format("{} is being written by {}", path, walk.last().record.lease_holder()));
+    if (!op.overwrite()) return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} already exists", path));
+  } else {
+    RETURN_IF_ERROR(CheckMissing(ctx, walk));
+  }
+  if (op.with_first_block() && op.targets().empty())
+    return PathError(ErrorKind::kInvalidArgument, "NO_TARGETS", path, fmt::format("{}: a first block without targets", path));
+
+  if (walk.complete()) RETURN_IF_ERROR(Detach(ctx, walk.last(), walk.ancestors()));
+  ASSIGN_OR_RETURN(const MadeDirectories made,
+                   MakeDirectories(ctx, walk, walk.components.size() - 1, op.parent_mode(), op.parent_mode()));
+  ASSIGN_OR_RETURN(v1::INodeRecord record, NewInode(ctx, v1::FILE, op.mode(), made.group));
+  record.set_replication(op.replication());
+  record.set_block_size_bytes(op.block_size_bytes());
+  record.set_lease_holder(holder);
+  const InodeAt file{made.parent, walk.components.back(), std::move(record)};
+  InsertInode(ctx, file, made.ancestors);
+  v1::LeaseRecord lease;
+  lease.set_since_ms(ctx.now_ms());
+  PutRecord(ctx.Change(), Family::kLease, LeaseKey(holder, file.id()), lease);
+
+  v1::MutationResult& result = ctx.result();
+  result.set_path(path);
+  result.set_parent_id(made.parent.value());
+  if (!op.with_first_block()) {
+    *result.mutable_inode() = file.record;
+    return absl::OkStatus();
+  }
+  FileEdit edit = FileEdit::ForNew(ctx, file, made.ancestors, path);
+  ASSIGN_OR_RETURN(const BlockAt block, edit.Allocate(/*reserve=*/false, op.targets()));
+  RETURN_IF_ERROR(edit.Write());
+  *result.mutable_inode() = edit.record();
+  *result.mutable_block() = ToBlock(block);
+  *result.mutable_storages() = op.targets();
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,65 @@
+#pragma once
+
+// The verbs of the namespace, one a file. Each checks everything before its first change and fills the result; a refusal is a Status with a
+// kind. kCorruptMetadata, or a Status without a kind, means that the store itself failed.
+
+#include "namenode/namespace/op_context.h"
+
+namespace cairn::namenode {
+
+// A new file under construction, with its first block if asked. An existing file is kAlreadyExists, or kBeingWritten while it is under
+// construction; with `overwrite` it is deleted in the same mutation, as HDFS does, also while it is being written: its writer then
+// finds it gone. An existing directory is kAlreadyExists.
+absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx);
+
+// Commits the block before and allocates the next; or allocates it RESERVED; or takes the reserved one. Asked again with the same
+// previous block while the new one is still empty, it answers that block again.
+absl::Status ApplyAddBlock(const v1::Mutation::AddBlock& op, OpContext& ctx);
+
+// Drops the last block, or the reserved one. A block that is gone already is no error.
+absl::Status ApplyAbandonBlock(const v1::Mutation::AbandonBlock& op, OpContext& ctx);
+
+// A new stamp for a pipeline that is being rebuilt; the block keeps its own until UpdatePipeline.
+absl::Status ApplyUpdateBlockForPipeline(const v1::Mutation::UpdateBlockForPipeline& op, OpContext& ctx);
+
+// The block goes on under a higher stamp on these storages. The old block's stamp is not compared (HDFS-17299 sends the new one).
+absl::Status ApplyUpdatePipeline(const v1::Mutation::UpdatePipeline& op, OpContext& ctx);
+
+// Raises the length that survives the writer.
+absl::Status ApplyFsync(const v1::Mutation::Fsync& op, OpContext& ctx);
+
+// Commits the last block and closes the file. Of a closed file: OK if it ends in just that block.
+absl::Status ApplyComplete(const v1::Mutation::Complete& op, OpContext& ctx);
+
+// An existing directory is fine. A file in its place is kAlreadyExists.
+absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx);
+
+// To exactly `destination`: moving into an existing directory is the caller's business. Onto itself: kAlreadyExists, or nothing to do with
+// `overwrite`. `overwrite` replaces a file by a file (also one being written, as a delete would), and an empty directory by a directory.
+absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx);
+
+// Detaches a subtree: constant work, however large it is. What is not there answers existed = false.
+absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx);
+
+inline constexpr int kMaxPathsOfDeleteMany = 256;
+
+// A code for each path, appended to `codes_before`, which earlier mutations of the same call answered.
+absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx);
+
+// Closes a file whose holder fell silent: if its blocks are all committed, or the last was never set up (no storage, no byte). Else
+// kBeingWritten with reason NEEDS_RECOVERY. A lease that leads nowhere any more is dropped.
+absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ctx);
+
+// Frees up to max_entries inodes and blocks of a detached subtree.
+absl::Status ApplyReclaimStep(const v1::Mutation::ReclaimStep& op, OpContext& ctx);
+
+// Numbers for storages, in the order asked; the same number for the same uuid for ever.
+absl::Status ApplyRegisterStorages(const v1::Mutation::RegisterStorages& op, OpContext& ctx);
+
+// Drops retry rows that were last used before unused_since_ms; looks at max_rows from start_after.
+absl::Status ApplySweepRetries(const v1::Mutation::SweepRetries& op, OpContext& ctx);
+
+// Sets one value of family meta, and raises counters: a counter is never set back.
+absl::Status ApplySetMeta(const v1::Mutation::SetMeta& op, OpContext& ctx);
+
+}  // namespace cairn::namenode

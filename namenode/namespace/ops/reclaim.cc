@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/ops/ops.h"
+
+namespace cairn::namenode {
+namespace {
+
+constexpr uint32_t kDefaultEntries = 256;
+// Keeps a step's effects well below 1 MiB.
+constexpr uint32_t kMostEntries = 1024;
+
+// One step through a detached subtree, depth first: a directory's files are freed in the order of their names, a directory found is
+// descended into, an empty one goes and its parent is continued after its name. The cursor in the work row skips what is gone, so a step
+// never walks over the tombstones of the steps before.
+class Reclaim {
+ public:
+  Reclaim(OpContext& ctx, v1::ReclaimWork& work, uint32_t budget) : ctx_(ctx), work_(work), budget_(budget) {}
+
+  // True when nothing is left.
+  absl::StatusOr<bool> Run() {
+    ASSIGN_OR_RETURN(std::optional<InodeAt> root, FindInodeAnywhere(ctx_.view(), InodeId(work_.root_inode_id())));
+    if (!root) return true;
+    if (root->parent != kDetachedInodeId)
+      return CorruptRow(Family::kInodeById, InodeByIdKey(root->id()), "is to be reclaimed but was never detached");
+    if (!root->is_directory()) return FreeFile(*root);
+    if (work_.path().empty()) work_.add_path(root->record.id());
+    while (budget_ > 0 && !work_.path().empty()) RETURN_IF_ERROR(Continue());
+    return work_.path().empty();
+  }
+
+  uint32_t handled() const { return handled_; }
+
+ private:
+  void Spend(uint32_t entries) {
+    handled_ += entries;
+    budget_ -= std::min(budget_, entries);
+  }
+
+  // Goes on in the directory at the end of the cursor.
+  absl::Status Continue() {
+    const InodeId directory(work_.path(work_.path_size() - 1));
+    std::vector<InodeAt> children;
+    {
+      const auto cursor = ctx_.view().Scan(Family::kInode, ChildrenBegin(directory, work_.after_name()), ChildrenEnd(directory));
+      for (; cursor->Valid() && children.size() < budget_; cursor->Next()) {
+        const std::optional<InodeKeyParts> parts = ParseInodeKey(cursor->key());
+        v1::INodeRecord record;
+        if (!parts || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
+          return CorruptRow(Family::kInode, cursor->key(), "does not parse");
+        children.push_back(InodeAt{parts->parent, std::string(parts->name), std::move(record)});
+        if (children.back().is_directory()) break;
+      }
+      RETURN_IF_ERROR(cursor->status());
+    }
+    for (const InodeAt& child : children) {
+      if (budget_ == 0) return absl::OkStatus();
+      if (child.is_directory()) {
+        work_.add_path(child.record.id());
+        work_.clear_after_name();
+        return absl::OkStatus();
+      }
+      ASSIGN_OR_RETURN(const bool freed, FreeFile(child));
+      if (freed) work_.set_after_name(child.name);
+    }
+    if (!children.empty()) return absl::OkStatus();
+    return RemoveDirectory(directory);
+  }
+
+  absl::Status RemoveDirectory(InodeId id) {
+    ASSIGN_OR_RETURN(const std::optional<InodeAt> directory, FindInodeAnywhere(ctx_.view(), id));
+    if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
+    Transaction& txn = ctx_.Change();
+    txn.Delete(Family::kUsage, UsageKey(id));
+    RemoveInode(txn, *directory);
+    work_.mutable_path()->RemoveLast();
+    work_.set_after_name(directory->name);
+    return absl::OkStatus();
+  }
+
+  void RemoveInode(Transaction& txn, const InodeAt& inode) {
+    txn.Delete(Family::kInode, InodeKey(inode.parent, inode.name));
+    txn.Delete(Family::kInodeById, InodeByIdKey(inode.id()));
+    work_.set_freed_inodes(work_.freed_inodes() + 1);
+    work_.set_left_inodes(work_.left_inodes() - std::min<uint64_t>(work_.left_inodes(), 1));
+    Spend(1);
+  }
+
+  // Frees blocks from the end of the file, then the file; false if the budget ended before.
+  absl::StatusOr<bool> FreeFile(const InodeAt& file) {
+    Transaction& txn = ctx_.Change();
+    v1::INodeRecord record = file.record;
+    if (record.reserved_block_id() != 0) {
+      RETURN_IF_ERROR(FreeBlock(txn, BlockId(record.reserved_block_id())).status());
+      record.set_reserved_block_id(0);
+    }
+    const uint64_t take = std::min<uint64_t>(record.block_count(), budget_);
+    ASSIGN_OR_RETURN(const std::vector<BlockId> ids, BlockIds(ctx_.view(), record, record.block_count() - take, take));
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+      ASSIGN_OR_RETURN(const uint64_t length, FreeBlock(txn, *id));
+      RETURN_IF_ERROR(DropLastBlockId(txn, record));
+      record.set_length_bytes(record.length_bytes() - std::min(record.length_bytes(), length));
+      work_.set_left_bytes(work_.left_bytes() - std::min(work_.left_bytes(), length));
+    }
+    if (record.block_count() > 0 || (budget_ == 0 && !ids.empty())) {
+      PutInode(txn, InodeAt{file.parent, file.name, record});
+      return false;
+    }
+    if (!record.lease_holder().empty()) txn.Delete(Family::kLease, LeaseKey(record.lease_holder(), file.id()));
+    RemoveInode(txn, file);
+    return true;
+  }
+
+  absl::StatusOr<uint64_t> FreeBlock(Transaction& txn, BlockId id) {
+    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx_.view(), id));
+    const uint64_t length = record.state() == v1::RESERVED ? 0 : record.length_bytes();
+    if (record.owners() > 1) {
+      record.set_owners(record.owners() - 1);
+      PutBlock(txn, id, record);
+    } else {
+      txn.Delete(Family::kBlock, BlockKey(id));
+      *ctx_.result().add_freed() = ToFreed(BlockAt{id, std::move(record)});
+      work_.set_freed_blocks(work_.freed_blocks() + 1);
+    }
+    Spend(1);
+    return length;
+  }
+
+  OpContext& ctx_;
+  v1::ReclaimWork& work_;
+  uint32_t budget_;
+  uint32_t handled_ = 0;
+};
+
+}  // namespace
+
+absl::Status ApplyReclaimStep(const v1::Mutation::ReclaimStep& op, OpContext& ctx) {
+  const std::string key = WorkKey(op.work_id());
+  ASSIGN_OR_RETURN(std::optional<v1::WorkRecord> work, FindRecord<v1::WorkRecord>(ctx.view(), Family::kWork, key));
+  if (!work || !work->has_reclaim()) {
+    ctx.result().set_done(true);
+    return absl::OkStatus();
+  }
+  const uint32_t budget = op.max_entries() == 0 ? kDefaultEntries : std::min(op.max_entries(), kMostEntries);
+  Reclaim reclaim(ctx, *work->mutable_reclaim(), budget);
+  ASSIGN_OR_RETURN(const bool done, reclaim.Run());
+  if (done) {
+    ctx.Change().Delete(Family::kWork, key);
+  } else {
+    PutRecord(ctx.Change(), Family::kWork, key, *work);
+  }
+  ctx.result().set_done(done);
+  ctx.result().set_next(reclaim.handled());
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode

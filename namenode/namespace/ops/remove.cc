@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "namenode/namespace/ops/detach.h"
+#include "namenode/namespace/ops/ops.h"
+
+namespace cairn::namenode {
+namespace {
+
+// True if there was something to delete.
+absl::StatusOr<bool> DeleteOne(const std::string& path, bool recursive, OpContext& ctx) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), path));
+  Error error;
+  error.path = walk.path();
+  if (walk.components.empty()) {
+    error.kind = ErrorKind::kInvalidPath;
+    error.message = "the root cannot be deleted";
+    return MakeError(std::move(error));
+  }
+  if (!walk.complete()) return false;
+  if (walk.last().is_directory() && !recursive) {
+    ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(walk.last().id()));
+    if (usage.children() != 0) {
+      error.kind = ErrorKind::kNotEmpty;
+      error.message = fmt::format("{} is not empty: it has {} entries; delete it recursively", walk.path(), usage.children());
+      return MakeError(std::move(error));
+    }
+  }
+  RETURN_IF_ERROR(Detach(ctx, walk.last(), walk.ancestors()));
+  return true;
+}
+
+}  // namespace
+
+absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx) {
+  ASSIGN_OR_RETURN(const bool existed, DeleteOne(op.path(), op.recursive(), ctx));
+  ctx.result().set_existed(existed);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx) {
+  if (op.paths_size() > kMaxPathsOfDeleteMany)
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
+  std::string codes = codes_before;
+  for (const std::string& path : op.paths()) {
+    const absl::StatusOr<bool> existed = DeleteOne(path, op.recursive(), ctx);
+    ErrorKind code = ErrorKind::kNone;
+    if (existed.ok()) {
+      code = *existed ? ErrorKind::kNone : ErrorKind::kNotFound;
+    } else {
+      code = KindOf(existed.status());
+      if (code == ErrorKind::kNone || code == ErrorKind::kCorruptMetadata) return existed.status();
+    }
+    codes.push_back(static_cast<char>(code));
+  }
+  // Also a call that found nothing has acted: its codes must not change when it is repeated.
+  ctx.Change();
+  ctx.result().set_codes(std::move(codes));
+  ctx.result().set_next(op.from() + static_cast<uint32_t>(op.paths_size()));
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "namenode/namespace/ops/detach.h"
+#include "namenode/namespace/ops/ops.h"
+
+namespace cairn::namenode {
+namespace {
+
+absl::Status Refuse(ErrorKind kind, const PathWalk& source, const PathWalk& destination, const PathWalk& about, std::string_view why) {
+  Error error;
+  error.kind = kind;
+  error.path = about.path();
+  error.message = fmt::format("rename {} to {}: {}", source.path(), destination.path(), why);
+  return MakeError(std::move(error));
+}
+
+// What may stand at the destination.
+absl::Status CheckReplaced(const PathWalk& source, const PathWalk& destination, bool overwrite, const OpContext& ctx) {
+  if (!overwrite) return Refuse(ErrorKind::kAlreadyExists, source, destination, destination, "the destination already exists");
+  if (!destination.last().is_directory()) {
+    if (source.last().is_directory())
+      return Refuse(ErrorKind::kNotDirectory, source, destination, destination, "a file cannot be replaced by a directory");
+    return absl::OkStatus();
+  }
+  if (!source.last().is_directory())
+    return Refuse(ErrorKind::kIsDirectory, source, destination, destination, "a directory cannot be replaced by a file");
+  ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(destination.last().id()));
+  if (usage.children() != 0) return Refuse(ErrorKind::kNotEmpty, source, destination, destination, "the destination is not empty");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
+  ASSIGN_OR_RETURN(const PathWalk source, WalkExisting(ctx.view(), op.source()));
+  ASSIGN_OR_RETURN(const PathWalk destination, WalkPath(ctx.view(), op.destination()));
+  if (source.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, source, "the root cannot be renamed");
+  if (destination.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the root cannot be replaced");
+  ctx.result().set_path(destination.path());
+  if (source.components == destination.components) {
+    if (!op.overwrite()) return Refuse(ErrorKind::kAlreadyExists, source, destination, destination, "source and destination are the same");
+    return absl::OkStatus();
+  }
+  const InodeAt& moved = source.last();
+  const bool below_itself = destination.components.size() > source.components.size() &&
+                            std::equal(source.components.begin(), source.components.end(), destination.components.begin());
+  if (below_itself) return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the destination is below the source");
+  if (!destination.has_parent()) return PathNotFound(destination);
+  const InodeId parent = destination.parent().id();
+  const std::string& name = destination.components.back();
+  const bool same_directory = moved.parent == parent;
+  if (destination.complete()) {
+    RETURN_IF_ERROR(CheckReplaced(source, destination, op.overwrite(), ctx));
+  } else if (same_directory) {
+    // One leaves as one comes: the directory may be full.
+    RETURN_IF_ERROR(CheckName(ctx.limits(), name, destination.path(), destination.components.size()));
+  } else {
+    RETURN_IF_ERROR(CheckNewEntry(ctx, parent, name, destination.path(), destination.components.size()));
+  }
+  ASSIGN_OR_RETURN(const UsageDelta total, TotalsOf(ctx, moved));
+
+  // An ancestor of the source at the destination is not empty, so what is replaced is never above what moves.
+  if (destination.complete()) RETURN_IF_ERROR(Detach(ctx, destination.last(), destination.ancestors()));
+  Transaction& txn = ctx.Change();
+  txn.Delete(Family::kInode, InodeKey(moved.parent, moved.name));
+  const InodeAt placed{parent, name, moved.record};
+  PutInode(txn, placed);
+  PutLink(txn, placed.id(), placed.parent, placed.name);
+  ctx.AddUsage(source.ancestors(), -total);
+  ctx.AddUsage(destination.ancestors(), total);
+  ctx.AddChildren(moved.parent, -1);
+  ctx.AddChildren(parent, 1);
+  ctx.TouchDirectory(moved.parent);
+  ctx.TouchDirectory(parent);
+  *ctx.result().mutable_inode() = placed.record;
+  ctx.result().set_parent_id(parent.value());
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "namenode/namespace/records.h"
+
+namespace cairn::namenode {
+
+// The components of an absolute path; none for the root. Repeated and trailing slashes count once. kInvalidPath for a path that is
+// not absolute, is not UTF-8, holds a NUL, or has "." or ".." as a component.
+absl::StatusOr<std::vector<std::string>> SplitPath(std::string_view path);
+// "/a/b" of {"a", "b"}; only the first `count` components.
+std::string JoinPath(const std::vector<std::string>& components, size_t count);
+inline std::string JoinPath(const std::vector<std::string>& components) { return JoinPath(components, components.size()); }
+
+// How far a path exists: the root, then one inode a component, until one is missing.
+struct PathWalk {
+  std::vector<std::string> components;
+  std::vector<InodeAt> inodes;  // At least the root.
+
+  bool complete() const { return inodes.size() == components.size() + 1; }
+  // True if all but the last component exist; not for the root.
+  bool has_parent() const { return !components.empty() && inodes.size() >= components.size(); }
+  const InodeAt& last() const { return inodes.back(); }
+  const InodeAt& parent() const { return inodes[components.size() - 1]; }
+  std::string path() const { return JoinPath(components); }
+  // Path of the first component that is missing.
+  std::string missing_path() const { return JoinPath(components, inodes.size()); }
+  // Ids of the directories above the last component, the root first; those that exist.
+  std::vector<InodeId> ancestors() const;
+};
+
+// One Get a component. kInvalidPath as SplitPath; kNotDirectory if a file stands in the middle, naming it.
+absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path);
+// The same for a path that must exist: kNotFound naming the first missing component.
+absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path);
+
+absl::Status PathNotFound(const PathWalk& walk);
+
+// The directories above an inode, nearest first, the root last. `detached` if they end in parent 0 instead.
+struct Ancestry {
+  std::vector<InodeId> directories;
+  std::vector<std::string> names;  // Of the inode itself, then of each directory but the root.
+  bool detached = false;
+};
+absl::StatusOr<Ancestry> AncestryOf(const ReadView& view, InodeId parent, std::string_view name);
+
+}  // namespace cairn::namenode
