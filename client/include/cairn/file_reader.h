@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-// A file being read. Checksums are verified; a bad or lost replica is reported and another one read, unnoticed. ReadAt is thread-safe;
-// Read and Seek are for one thread at a time.
+// A file being read. Checksums are verified; a bad or lost replica is reported and another one
+// read, unnoticed. ReadAt is thread-safe; Read and Seek are for one thread at a time.
 class FileReader {
  public:
   virtual ~FileReader() = default;

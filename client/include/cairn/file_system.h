@@ -46,25 +46,29 @@ struct BlockLocation {
   std::vector<std::string> hosts;  // "host:transfer port".
 };
 
-// A connection to a Cairn cluster. Thread-safe: share one among all threads. Every call blocks until it is answered or
-// options.retry_budget has passed; calls that change something act exactly once, however often they had to be sent.
-// Errors are absl::Status; <cairn/errors.h> tells kinds apart.
+// A connection to a Cairn cluster. Thread-safe: share one among all threads. Every call blocks
+// until it is answered or options.retry_budget has passed; calls that change something act exactly
+// once, however often they had to be sent. Errors are absl::Status; <cairn/errors.h> tells kinds
+// apart.
 //
 // Writers and readers keep what they need alive: they may outlive the FileSystem object.
 class FileSystem {
  public:
-  // `address`: "cairn://host[:port]" (port 8021 unless given), or "host:port". Does not wait for the NameNode: the first call does.
+  // `address`: "cairn://host[:port]" (port 8021 unless given), or "host:port". Does not wait for
+  // the NameNode: the first call does.
   static absl::StatusOr<std::unique_ptr<FileSystem>> Connect(const std::string& address, ClientOptions options = {});
 
   virtual ~FileSystem() = default;
 
-  // A new file, open for writing. kAlreadyExists unless overwrite; the parents are made if create_parent.
+  // A new file, open for writing. kAlreadyExists unless overwrite; the parents are made if
+  // create_parent.
   virtual absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options = {}) = 0;
   virtual absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) = 0;
 
   virtual absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) = 0;  // kNotFound.
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
-  // All entries by name; of a file: itself. Pages are fetched as needed and stay right while the directory changes.
+  // All entries by name; of a file: itself. Pages are fetched as needed and stay right while the
+  // directory changes.
   virtual absl::StatusOr<std::vector<FileStatus>> List(const std::string& path) = 0;
   // One page after `start_after` (a name; empty: the first); `more` says whether there are others.
   virtual absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit,
@@ -73,7 +77,8 @@ class FileSystem {
   virtual absl::Status Rename(const std::string& from, const std::string& to, bool overwrite = false) = 0;
   // False if it was not there. A directory that is not empty needs `recursive`, else kNotEmpty.
   virtual absl::StatusOr<bool> Delete(const std::string& path, bool recursive) = 0;
-  // Thousands of paths in few calls; one Status for each, in order. kNotFound for what was not there.
+  // Thousands of paths in few calls; one Status for each, in order. kNotFound for what was not
+  // there.
   virtual absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive = false) = 0;
   virtual absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) = 0;
   virtual absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,

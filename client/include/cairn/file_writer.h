@@ -9,10 +9,12 @@
 
 namespace cairn {
 
-// A file being written, by one thread at a time; Abort may come from any thread. Bytes go to a pipeline of DataNodes in packets with a
-// bounded window; a DataNode that fails is dropped or replaced without the caller noticing.
+// A file being written, by one thread at a time; Abort may come from any thread. Bytes go to a
+// pipeline of DataNodes in packets with a bounded window; a DataNode that fails is dropped or
+// replaced without the caller noticing.
 //
-// After an error every later call returns it. Destroyed unclosed: as Abort; the file stays open on the NameNode until its lease expires.
+// After an error every later call returns it. Destroyed unclosed: as Abort; the file stays open on
+// the NameNode until its lease expires.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
@@ -24,9 +26,11 @@ class FileWriter {
   virtual absl::Status Flush() = 0;
   // hsync: and it is on disk at every replica of the pipeline.
   virtual absl::Status Sync() = 0;
-  // Ends the file: acknowledged by all, and on disk if close_sync says so, and closed on the NameNode. Idempotent once it succeeded.
+  // Ends the file: acknowledged by all, and on disk if close_sync says so, and closed on the
+  // NameNode. Idempotent once it succeeded.
   virtual absl::Status Close() = 0;
-  // Gives up at once: pending calls of the writing thread return kCancelled; the file is left unfinished.
+  // Gives up at once: pending calls of the writing thread return kCancelled; the file is left
+  // unfinished.
   virtual void Abort() = 0;
 
   virtual uint64_t position() const = 0;  // Bytes appended.

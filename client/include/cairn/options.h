@@ -1,6 +1,7 @@
 #pragma once
 
-// The public face of Cairn's client library: options.h, file_system.h, file_writer.h, file_reader.h. Needs C++20 and Abseil.
+// The public face of Cairn's client library: options.h, file_system.h, file_writer.h,
+// file_reader.h. Needs C++20 and Abseil.
 
 #include <cstdint>
 #include <string>
@@ -17,17 +18,17 @@ enum class CloseSync {
 
 // Of a FileSystem. Defaults are the keys' defaults; deploy/config/ documents each.
 struct ClientOptions {
-  std::string user;                                  // Empty: HADOOP_USER_NAME, else the OS user.
-  uint32_t replication = 0;                          // dfs.replication; 0: the server's.
-  uint64_t block_size_bytes = 0;                     // dfs.blocksize; 0: the server's.
-  uint32_t umask = 022;                              // fs.permissions.umask-mode.
-  CloseSync close_sync = CloseSync::kData;           // cairn.close.sync.
-  size_t packet_bytes = 512 << 10;                   // cairn.client.packet.size: data of a packet, 64 KiB to 4 MiB.
-  size_t window_bytes = 8 << 20;                     // cairn.client.window: unacknowledged bytes of a writer.
-  absl::Duration retry_budget = absl::Minutes(2);    // cairn.client.retry.budget: how long an absent NameNode is waited for.
-  absl::Duration call_timeout = absl::Seconds(30);   // cairn.client.call.timeout: one try of one call.
-  absl::Duration connect_timeout = absl::Seconds(5); // cairn.client.connect.timeout.
-  absl::Duration socket_timeout = absl::Seconds(60); // dfs.client.socket-timeout.
+  std::string user;                                         // Empty: HADOOP_USER_NAME, else the OS user.
+  uint32_t replication = 0;                                 // dfs.replication; 0: the server's.
+  uint64_t block_size_bytes = 0;                            // dfs.blocksize; 0: the server's.
+  uint32_t umask = 022;                                     // fs.permissions.umask-mode.
+  CloseSync close_sync = CloseSync::kData;                  // cairn.close.sync.
+  size_t packet_bytes = 512 << 10;                          // cairn.client.packet.size: data of a packet, 64 KiB to 4 MiB.
+  size_t window_bytes = 8 << 20;                            // cairn.client.window: unacknowledged bytes of a writer.
+  absl::Duration retry_budget = absl::Minutes(2);           // cairn.client.retry.budget: how long an absent NameNode is waited for.
+  absl::Duration call_timeout = absl::Seconds(30);          // cairn.client.call.timeout: one try of one call.
+  absl::Duration connect_timeout = absl::Seconds(5);        // cairn.client.connect.timeout.
+  absl::Duration socket_timeout = absl::Seconds(60);        // dfs.client.socket-timeout.
   absl::Duration lease_renew_interval = absl::Seconds(20);  // dfs.client.lease.renew.interval.
   bool verify_checksums = true;
 };

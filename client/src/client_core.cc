@@ -1,0 +1,46 @@
+#include "client/src/client_core.h"
+
+#include <fmt/format.h>
+
+#include "client/src/blocking.h"
+
+namespace cairn::client {
+namespace {
+
+CallerOptions CallerOptionsOf(const ClientOptions& options, Env* env) {
+  CallerOptions caller;
+  caller.user = options.user;
+  caller.client_name = fmt::format("cairn-{}-{}", options.user, env->NewRandom().Uuid());
+  caller.retry_budget = options.retry_budget;
+  caller.call_timeout = options.call_timeout;
+  return caller;
+}
+
+}  // namespace
+
+ClientCore::ClientCore(ClientOptions options, Env* env, api::ClientNamenode* namenode, std::shared_ptr<void> owned)
+    : options_(std::move(options)), owned_(std::move(owned)), env_(env), host_(env->network().HostName()) {
+  for (size_t i = 0; i < kIoExecutors; ++i) {
+    Io& io = io_.emplace_back();
+    io.executor = env->executors().NewExecutor(fmt::format("cairn-io-{}", i));
+    io.group = std::make_unique<TaskGroup>(io.executor.get());
+  }
+  namenode_ = std::make_unique<NamenodeCaller>(env, namenode, CallerOptionsOf(options_, env));
+  leases_ =
+      std::make_unique<LeaseRenewer>(Scope(io_[0].executor.get(), io_[0].group.get()), namenode_.get(), options_.lease_renew_interval);
+}
+
+ClientCore::~ClientCore() {
+  for (Io& io : io_) StopBlocking(env_, io.group.get());
+  leases_.reset();
+  namenode_.reset();  // From here late answers are dropped.
+}
+
+Executor* ClientCore::NextExecutor() { return io_[next_.fetch_add(1) % io_.size()].executor.get(); }
+
+Scope ClientCore::CallScope() {
+  Io& io = io_[next_.fetch_add(1) % io_.size()];
+  return Scope(io.executor.get(), io.group.get());
+}
+
+}  // namespace cairn::client

@@ -1,0 +1,239 @@
+#include "client/src/file_system.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "client/src/blocking.h"
+#include "client/src/file_reader.h"
+#include "client/src/file_writer.h"
+#include "common/status.h"
+
+namespace cairn::client {
+namespace {
+
+constexpr uint16_t kDefaultPort = 8021;
+constexpr size_t kMaxDeletePaths = 4096;  // As the server's limits: docs/formats.md.
+constexpr size_t kMaxDeleteBytes = 1 << 20;
+
+std::string ChildPath(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+class BlockingFileSystem : public FileSystem {
+ public:
+  explicit BlockingFileSystem(std::shared_ptr<ClientCore> core) : core_(std::move(core)) {}
+
+  absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options) override {
+    return BlockingFileWriter::Create(core_, path, options);
+  }
+  absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) override { return BlockingFileReader::Open(core_, path); }
+
+  absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) override {
+    v1::GetFileInfoRequest request;
+    request.set_path(path);
+    ASSIGN_OR_RETURN(v1::GetFileInfoResponse answer, Read(&api::ClientNamenode::GetFileInfo, request));
+    return ToFileStatus(answer.status(), path);
+  }
+
+  absl::StatusOr<bool> Exists(const std::string& path) override {
+    const absl::StatusOr<FileStatus> status = GetFileStatus(path);
+    if (status.ok()) return true;
+    if (KindOf(status.status()) == ErrorKind::kNotFound || KindOf(status.status()) == ErrorKind::kNotDirectory) return false;
+    return status.status();
+  }
+
+  absl::StatusOr<std::vector<FileStatus>> List(const std::string& path) override {
+    std::vector<FileStatus> all;
+    std::string start_after;
+    for (bool more = true; more;) {
+      ASSIGN_OR_RETURN(std::vector<FileStatus> page, ListPage(path, start_after, 0, &more));
+      if (page.empty()) break;
+      start_after = page.back().path.substr(page.back().path.rfind('/') + 1);
+      std::move(page.begin(), page.end(), std::back_inserter(all));
+    }
+    return all;
+  }
+
+  absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit,
+                                                   bool* more) override {
+    v1::ListRequest request;
+    request.set_path(path);
+    request.set_start_after(start_after);
+    request.set_limit(static_cast<uint32_t>(std::min<size_t>(limit, 1000)));
+    ASSIGN_OR_RETURN(v1::ListResponse answer, Read(&api::ClientNamenode::List, request));
+    *more = answer.has_more();
+    std::vector<FileStatus> entries;
+    entries.reserve(static_cast<size_t>(answer.entries_size()));
+    for (const v1::FileStatus& entry : answer.entries()) {
+      // Of a file: itself, whose name is the end of the path that was asked for.
+      const bool itself = !entry.is_directory() && answer.entries_size() == 1 && (entry.path().empty() || entry.path().starts_with('/'));
+      entries.push_back(ToFileStatus(entry, itself ? path : ChildPath(path, entry.path())));
+    }
+    return entries;
+  }
+
+  absl::Status MakeDirectories(const std::string& path, uint32_t mode) override {
+    v1::MkdirsRequest request;
+    request.set_path(path);
+    request.set_create_parent(true);
+    request.set_mode(mode);
+    request.set_umask(core_->options().umask);
+    return Mutate(&api::ClientNamenode::Mkdirs, request).status();
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to, bool overwrite) override {
+    v1::RenameRequest request;
+    request.set_source(from);
+    request.set_destination(to);
+    request.set_overwrite(overwrite);
+    return Mutate(&api::ClientNamenode::Rename, request).status();
+  }
+
+  absl::StatusOr<bool> Delete(const std::string& path, bool recursive) override {
+    v1::DeleteRequest request;
+    request.set_path(path);
+    request.set_recursive(recursive);
+    ASSIGN_OR_RETURN(v1::DeleteResponse answer, Mutate(&api::ClientNamenode::Delete, request));
+    return answer.existed();
+  }
+
+  absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive) override {
+    std::vector<absl::Status> results;
+    results.reserve(paths.size());
+    while (results.size() < paths.size()) {
+      v1::DeleteManyRequest request;
+      request.set_recursive(recursive);
+      size_t bytes = 0;
+      for (size_t i = results.size(); i < paths.size() && static_cast<size_t>(request.paths_size()) < kMaxDeletePaths; ++i) {
+        bytes += paths[i].size() + 8;
+        if (bytes > kMaxDeleteBytes && request.paths_size() > 0) break;
+        request.add_paths(paths[i]);
+      }
+      const auto asked = static_cast<size_t>(request.paths_size());
+      ASSIGN_OR_RETURN(v1::DeleteManyResponse answer, Mutate(&api::ClientNamenode::DeleteMany, request));
+      if (answer.codes().size() != asked)
+        return absl::InternalError(fmt::format("the NameNode answered {} codes for {} paths", answer.codes().size(), asked));
+      for (const char code : answer.codes()) {
+        const auto kind = static_cast<ErrorKind>(static_cast<uint8_t>(code));
+        const std::string& path = paths[results.size()];
+        results.push_back(kind == ErrorKind::kNone ? absl::OkStatus() : MakeError(kind, fmt::format("{}: {}", path, KindName(kind))));
+      }
+    }
+    return results;
+  }
+
+  absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) override {
+    v1::GetContentSummaryRequest request;
+    request.set_path(path);
+    ASSIGN_OR_RETURN(v1::GetContentSummaryResponse answer, Read(&api::ClientNamenode::GetContentSummary, request));
+    ContentSummary summary;
+    summary.directories = answer.summary().directories();
+    summary.files = answer.summary().files();
+    summary.length_bytes = answer.summary().length_bytes();
+    summary.charged_bytes = answer.summary().charged_bytes();
+    return summary;
+  }
+
+  absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
+                                                               uint64_t length_bytes) override {
+    v1::GetBlockLocationsRequest request;
+    request.set_path(path);
+    request.set_offset_bytes(offset_bytes);
+    request.set_length_bytes(length_bytes);
+    request.set_client_host(core_->host());
+    ASSIGN_OR_RETURN(v1::GetBlockLocationsResponse answer, Read(&api::ClientNamenode::GetBlockLocations, request));
+    std::vector<BlockLocation> blocks;
+    for (const v1::LocatedBlock& located : answer.blocks()) {
+      BlockLocation& block = blocks.emplace_back();
+      block.block_id = located.block().id();
+      block.generation_stamp = located.block().generation_stamp();
+      block.offset_bytes = located.offset_bytes();
+      block.length_bytes = located.block().length_bytes();
+      for (const v1::StorageLocation& location : located.locations())
+        block.hosts.push_back(fmt::format("{}:{}", location.datanode().transfer().host(), location.datanode().transfer().port()));
+    }
+    return blocks;
+  }
+
+ private:
+  template <class Request, class Response>
+  absl::StatusOr<Response> Read(NamenodeCaller::Method<Request, Response> method, const Request& request) {
+    const Scope scope = core_->CallScope();
+    return RunBlocking<absl::StatusOr<Response>>(core_->env(), scope.group, "call",
+                                                 [this, scope, method, request] { return core_->namenode().Read(scope, method, request); });
+  }
+  template <class Request, class Response>
+  absl::StatusOr<Response> Mutate(NamenodeCaller::Method<Request, Response> method, const Request& request) {
+    const Scope scope = core_->CallScope();
+    return RunBlocking<absl::StatusOr<Response>>(
+        core_->env(), scope.group, "call", [this, scope, method, request] { return core_->namenode().Mutate(scope, method, request); });
+  }
+
+  const std::shared_ptr<ClientCore> core_;
+};
+
+}  // namespace
+
+FileStatus ToFileStatus(const v1::FileStatus& status, const std::string& path) {
+  FileStatus out;
+  out.path = path;
+  out.inode_id = status.inode_id();
+  out.is_directory = status.is_directory();
+  out.length_bytes = status.length_bytes();
+  out.replication = status.replication();
+  out.block_size_bytes = status.block_size_bytes();
+  out.modification_time = absl::FromUnixMillis(status.modification_time_ms());
+  out.access_time = absl::FromUnixMillis(status.access_time_ms());
+  out.mode = status.mode();
+  out.owner = status.owner();
+  out.group = status.group();
+  out.under_construction = status.under_construction();
+  return out;
+}
+
+std::unique_ptr<FileSystem> NewFileSystem(std::shared_ptr<ClientCore> core) {
+  return std::make_unique<BlockingFileSystem>(std::move(core));
+}
+
+std::unique_ptr<FileSystem> NewFileSystem(ClientOptions options, Env* env, api::ClientNamenode* namenode, std::shared_ptr<void> owned) {
+  return NewFileSystem(std::make_shared<ClientCore>(std::move(options), env, namenode, std::move(owned)));
+}
+
+absl::StatusOr<HostPort> ParseAddress(const std::string& address) {
+  constexpr std::string_view kScheme = "cairn://";
+  std::string_view rest = address;
+  if (rest.starts_with(kScheme)) {
+    rest.remove_prefix(kScheme.size());
+  } else if (rest.find("://") != std::string_view::npos) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: the address of a cluster is cairn://host[:port]", address));
+  }
+  rest = rest.substr(0, rest.find('/'));
+  HostPort result;
+  result.port = kDefaultPort;
+  std::string_view port;
+  if (rest.starts_with('[')) {  // [::1]:8021
+    const size_t end = rest.find(']');
+    if (end == std::string_view::npos) return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: '[' without ']'", address));
+    result.host = std::string(rest.substr(1, end - 1));
+    rest.remove_prefix(end + 1);
+    if (rest.starts_with(':')) port = rest.substr(1);
+  } else {
+    const size_t colon = rest.find(':');
+    result.host = std::string(rest.substr(0, colon));
+    if (colon != std::string_view::npos) port = rest.substr(colon + 1);
+  }
+  if (result.host.empty()) return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: no host in the address", address));
+  if (!port.empty()) {
+    uint16_t value = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
+    if (error != std::errc() || end != port.data() + port.size() || value == 0)
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: '{}' is not a port", address, port));
+    result.port = value;
+  }
+  return result;
+}
+
+}  // namespace cairn::client

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cairn/options.h"
+#include "client/src/block_stream.h"
+#include "client/src/client_core.h"
+#include "client/src/packet_cutter.h"
+#include "client/src/write_progress.h"
+#include "common/task_group.h"
+
+namespace cairn::client {
+
+// A file being written, as coroutines on one executor. How: the appending side cuts bytes into
+// packets (PacketCutter) and hands them over; a task of its own takes them block by block through a
+// BlockStream, asking the NameNode for a block when the first packet of one is there.
+//
+// The appending side is one of two, never both: coroutines on executor() that call Append, Flush,
+// Sync and Close; or a thread that uses cutter() and progress() itself and hands packets over with
+// Submit. Abort and Submit may be called from any thread, everything else runs on the executor.
+// Destroy after Shutdown (or StopBlocking of group()).
+class FileWriterCore {
+ public:
+  FileWriterCore(ClientCore* core, std::string path, CreateOptions options);
+  ~FileWriterCore();
+  FileWriterCore(const FileWriterCore&) = delete;
+  FileWriterCore& operator=(const FileWriterCore&) = delete;
+
+  // Creates the file. First of all calls.
+  Awaitable<absl::Status> Open();
+  Awaitable<absl::Status> Append(std::span<const char> data);  // `data` outlives the call.
+  Awaitable<absl::Status> Flush();
+  Awaitable<absl::Status> Sync();
+  Awaitable<absl::Status> Close();
+  void Abort();
+  Awaitable<void> Shutdown();
+
+  // For an appending thread.
+  PacketCutter& cutter() { return *cutter_; }  // After Open.
+  WriteProgress& progress() { return progress_; }
+  uint64_t window_bytes() const { return core_->options().window_bytes; }
+  void Submit(OutgoingPacket packet);
+  // Waits for the acknowledgement of packets up to `seqno` and tells the NameNode of the new
+  // length, so that readers may see it.
+  Awaitable<absl::Status> Publish(int64_t seqno);
+  // Waits for `seqno`, the file's last packet, and closes the file on the NameNode.
+  Awaitable<absl::Status> Finish(int64_t seqno);
+
+  TaskGroup& group() { return group_; }
+  Executor* executor() const { return executor_; }
+  const std::string& path() const { return file_.path; }
+  uint64_t inode_id() const { return file_.inode_id; }
+  int recoveries() const { return recoveries_; }
+
+ private:
+  Awaitable<absl::Status> CreateFile(const v1::GetServerDefaultsResponse* defaults);
+  Awaitable<void> WriteBlocks();
+  Awaitable<absl::Status> WriteOneBlock();
+  Awaitable<absl::StatusOr<v1::LocatedBlock>> NextBlock();
+  Awaitable<absl::Status> AbandonBlock(v1::Block block);
+  Awaitable<absl::Status> AwaitAcked(int64_t seqno);
+  Awaitable<absl::Status> PushAll(std::optional<OutgoingPacket> packet);
+  absl::Status EndedBy() const;  // The sticky error, or kCancelled.
+  void Fail(const absl::Status& status);
+  void DropLease();
+
+  ClientCore* const core_;
+  Executor* const executor_;
+  const CreateOptions options_;
+  TaskGroup group_;
+  WriteProgress progress_;
+  FileBeingWritten file_;
+  std::optional<PacketCutter> cutter_;
+  std::optional<v1::LocatedBlock> first_block_;  // From Create, until used or abandoned.
+  std::optional<v1::CommittedBlock> committed_;  // The block before the next one.
+  std::unique_ptr<BlockStream> stream_;          // The block being written.
+  uint64_t published_length_ = 0;                // Of the current block, as the NameNode was told.
+  uint64_t published_block_ = 0;
+  bool closed_ = false;
+  std::atomic<bool> has_lease_{false};
+  int recoveries_ = 0;
+};
+
+}  // namespace cairn::client
