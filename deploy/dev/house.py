@@ -44,7 +44,7 @@ def print_errors(log, limit=60):
     for index, line in enumerate(lines):
         if marked.search(line):
             until = index + 4
-        if index <= until and not line.startswith("/usr/bin/ccache") and len(line) < 2000:
+        if index <= until and not line.startswith(("/usr/bin/ccache", "/usr/bin/cmake -E env")) and len(line) < 2000:
             chosen.append(line)
     chosen = chosen or lines[-20:]
     for line in chosen[:limit]:

@@ -1,0 +1,220 @@
+// The table of configuration keys. See common/config.h; tests/common/config_test.cc compares it with deploy/config/cairn.yaml.
+
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "common/config.h"
+
+namespace cairn {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+// Name, type, default, unit, least, most, meaning, part. Durations' limits are in milliseconds, sizes' in bytes.
+constexpr auto kKeys = std::to_array<ConfigKey>({
+    // Files.
+    {"dfs.blocksize", ValueType::kBytes, "128m", "", 1048576, kMost,
+     "Block size of new files that do not ask for one. At most cairn.block.max-size.", "Files"},
+    {"dfs.replication", ValueType::kInt, "3", "", 1, 512, "Replicas of new files that do not ask for a number.", "Files"},
+    {"dfs.replication.max", ValueType::kInt, "512", "", 1, 32767, "Most replicas a file may ask for.", "Files"},
+    {"dfs.bytes-per-checksum", ValueType::kInt, "512", "bytes", 64, 1048576, "Bytes that one checksum covers.", "Files"},
+    {"dfs.checksum.type", ValueType::kChoice, "CRC32C", "CRC32C|CRC32", 0, kMost, "Checksum of new files.", "Files"},
+    {"cairn.block.max-size", ValueType::kBytes, "1g", "", 1048576, kMost,
+     "Largest block; every replica file lays out room for its checksums.", "Files"},
+    {"cairn.close.sync", ValueType::kChoice, "data", "none|data", 0, kMost,
+     "When a closed file survives power loss of all its DataNodes: at once (data; HDFS: only when the kernels write back), "
+     "or as HDFS (none).",
+     "Files"},
+    {"fs.permissions.umask-mode", ValueType::kMode, "022", "octal", 0, kMost, "Bits taken from the mode of new files and directories.",
+     "Files"},
+    // Client.
+    {"fs.defaultFS", ValueType::kString, "", "", 0, kMost, "File system of paths without a scheme: cairn://host:port, or hdfs://host:port.",
+     "Client"},
+    {"cairn.client.packet.size", ValueType::kBytes, "512k", "", 65536, 4194304,
+     "Data of one packet of a writer (HDFS: dfs.client-write-packet-size, 64 KiB).", "Client"},
+    {"cairn.client.window", ValueType::kBytes, "8m", "", 65536, 1073741824, "Unacknowledged bytes of one writer.", "Client"},
+    {"cairn.client.retry.budget", ValueType::kDuration, "2m", "s", 0, kMost, "How long a call waits for a NameNode that does not answer.",
+     "Client"},
+    {"cairn.client.call.timeout", ValueType::kDuration, "30s", "s", 1, kMost, "One try of one call.", "Client"},
+    {"cairn.client.connect.timeout", ValueType::kDuration, "5s", "s", 1, kMost, "Setting up a connection.", "Client"},
+    {"cairn.client.slots", ValueType::kInt, "64", "", 1, 1024,
+     "Changes that one client may have under way; further ones queue in the client.", "Client"},
+    {"dfs.client.socket-timeout", ValueType::kDuration, "60s", "ms", 1, kMost,
+     "Silence on a data connection after which it counts as broken.", "Client"},
+    {"dfs.client.lease.renew.interval", ValueType::kDuration, "20s", "s", 1, kMost, "How often the leases of open files are renewed.",
+     "Client"},
+    // NameNode: directories and addresses.
+    {"dfs.namenode.name.dir", ValueType::kList, "/var/lib/cairn/namenode", "", 0, kMost,
+     "Directory of the namespace. One; made by cairn-namenode --format.", "NameNode: directories and addresses"},
+    {"cairn.namenode.grpc-address", ValueType::kAddress, "localhost:8021", "host:port", 0, kMost,
+     "Where native clients and DataNodes find the NameNode.", "NameNode: directories and addresses"},
+    {"cairn.namenode.grpc-bind-address", ValueType::kAddress, "0.0.0.0:8021", "host:port", 0, kMost, "Where the NameNode listens for them.",
+     "NameNode: directories and addresses"},
+    {"dfs.namenode.rpc-address", ValueType::kAddress, "localhost:8020", "host:port", 0, kMost,
+     "Where stock HDFS clients find the NameNode.", "NameNode: directories and addresses"},
+    {"dfs.namenode.rpc-bind-host", ValueType::kString, "0.0.0.0", "", 0, kMost, "Address the NameNode listens on for them, at that port.",
+     "NameNode: directories and addresses"},
+    {"dfs.namenode.http-address", ValueType::kAddress, "0.0.0.0:9870", "host:port", 0, kMost,
+     "Where the NameNode serves /healthz, /readyz and /metrics; what others use to find it, too.", "NameNode: directories and addresses"},
+    {"dfs.namenode.http-bind-host", ValueType::kString, "", "", 0, kMost, "Address it listens on instead of that host.",
+     "NameNode: directories and addresses"},
+    // NameNode: nodes and blocks.
+    {"dfs.namenode.replication.min", ValueType::kInt, "1", "", 1, 512,
+     "Acknowledged replicas that a block needs before its file can be closed.", "NameNode: nodes and blocks"},
+    {"dfs.heartbeat.interval", ValueType::kDuration, "3s", "s", 100, kMost, "How often a DataNode says that it lives.",
+     "NameNode: nodes and blocks"},
+    {"dfs.namenode.stale.datanode.interval", ValueType::kDuration, "15s", "ms", 100, kMost,
+     "Silence after which a node is chosen last (HDFS: 30 s).", "NameNode: nodes and blocks"},
+    {"cairn.namenode.dead-interval", ValueType::kDuration, "60s", "s", 100, kMost,
+     "Silence after which its replicas no longer count and are made again elsewhere (HDFS: 10.5 minutes).", "NameNode: nodes and blocks"},
+    {"cairn.namenode.confirm-interval", ValueType::kDuration, "60s", "s", 100, kMost,
+     "How long a closed block may rest on the client's word before its DataNodes are asked.", "NameNode: nodes and blocks"},
+    {"dfs.namenode.replication.max-streams", ValueType::kInt, "2", "", 1, 1000, "Repair copies that one DataNode makes at once.",
+     "NameNode: nodes and blocks"},
+    {"dfs.namenode.reconstruction.pending.timeout-sec", ValueType::kDuration, "300s", "s", 1000, kMost,
+     "After which a repair copy that was not reported is ordered again.", "NameNode: nodes and blocks"},
+    {"dfs.block.invalidate.limit", ValueType::kInt, "1000", "", 1, 100000, "Replicas in one order to delete.",
+     "NameNode: nodes and blocks"},
+    {"cairn.block.token.lifetime", ValueType::kDuration, "10h", "m", 60000, kMost, "How long a client may use the locations it was given.",
+     "NameNode: nodes and blocks"},
+    {"cairn.block.token.empty", ValueType::kChoice, "accept", "accept|refuse", 0, kMost,
+     "What a DataNode does with stock HDFS clients' requests, which bear no block token.", "NameNode: nodes and blocks"},
+    // NameNode: namespace.
+    {"dfs.namenode.lease-hard-limit-sec", ValueType::kDuration, "1200s", "s", 1000, kMost,
+     "Silence of a writer after which the NameNode closes its files.", "NameNode: namespace"},
+    {"cairn.namenode.lease-soft-limit", ValueType::kDuration, "60s", "s", 1000, kMost,
+     "Silence of a writer after which another may take its file over.", "NameNode: namespace"},
+    {"dfs.namenode.fs-limits.min-block-size", ValueType::kBytes, "1m", "", 1, kMost, "Smallest block size a file may ask for.",
+     "NameNode: namespace"},
+    {"dfs.namenode.fs-limits.max-blocks-per-file", ValueType::kInt, "10000", "", 1, kMost, "Blocks of one file.", "NameNode: namespace"},
+    {"dfs.namenode.fs-limits.max-component-length", ValueType::kInt, "255", "bytes", 1, 8000, "Length of one name.", "NameNode: namespace"},
+    {"dfs.namenode.fs-limits.max-directory-items", ValueType::kInt, "16777216", "", 1, kMost, "Entries of one directory (HDFS: 1 M).",
+     "NameNode: namespace"},
+    {"dfs.ls.limit", ValueType::kInt, "1000", "", 1, 100000, "Entries in one answer of a listing.", "NameNode: namespace"},
+    {"dfs.permissions.superusergroup", ValueType::kString, "supergroup", "", 0, kMost,
+     "Group whose members may do everything, beside the user that runs the NameNode.", "NameNode: namespace"},
+    {"cairn.namenode.queue.max-mutations", ValueType::kInt, "4096", "", 1, 1000000,
+     "Changes that wait for the writer; further ones are told to come again.", "NameNode: namespace"},
+    {"cairn.namenode.batch.max-mutations", ValueType::kInt, "256", "", 1, 10000, "Changes made durable by one sync.",
+     "NameNode: namespace"},
+    {"cairn.namenode.block-cache", ValueType::kBytes, "256m", "", 8388608, kMost, "Memory for rows of the namespace read from disk.",
+     "NameNode: namespace"},
+    {"cairn.namenode.reclaim.batch", ValueType::kInt, "1000", "", 1, 100000, "Entries of a deleted directory freed by one mutation.",
+     "NameNode: namespace"},
+    // DataNode: directories and addresses.
+    {"dfs.datanode.data.dir", ValueType::kList, "/var/lib/cairn/datanode", "", 0, kMost,
+     "Directories of replicas, one a disk. A storage type such as [SSD] before one is allowed and ignored.",
+     "DataNode: directories and addresses"},
+    {"dfs.datanode.du.reserved", ValueType::kBytes, "0", "", 0, kMost, "Bytes of each disk that are left to others.",
+     "DataNode: directories and addresses"},
+    {"dfs.datanode.failed.volumes.tolerated", ValueType::kInt, "0", "", 0, 1000, "Disks that may fail before the DataNode gives up.",
+     "DataNode: directories and addresses"},
+    {"dfs.datanode.hostname", ValueType::kString, "", "", 0, kMost,
+     "Name that others find this node by; empty: the machine's. The addresses below are where it listens.",
+     "DataNode: directories and addresses"},
+    {"dfs.datanode.address", ValueType::kAddress, "0.0.0.0:9866", "host:port", 0, kMost, "Data transfer.",
+     "DataNode: directories and addresses"},
+    {"dfs.datanode.http.address", ValueType::kAddress, "0.0.0.0:9864", "host:port", 0, kMost, "/healthz, /readyz, /metrics.",
+     "DataNode: directories and addresses"},
+    {"cairn.datanode.grpc-bind-address", ValueType::kAddress, "0.0.0.0:9868", "host:port", 0, kMost,
+     "Administration and recovery between DataNodes.", "DataNode: directories and addresses"},
+    {"cairn.datanode.advertised-address", ValueType::kAddress, "", "host:port", 0, kMost,
+     "Data transfer as others reach it; empty: dfs.datanode.hostname and the port above.", "DataNode: directories and addresses"},
+    {"cairn.datanode.http-advertised-address", ValueType::kAddress, "", "host:port", 0, kMost, "The same for HTTP.",
+     "DataNode: directories and addresses"},
+    {"cairn.datanode.grpc-advertised-address", ValueType::kAddress, "", "host:port", 0, kMost, "The same for gRPC.",
+     "DataNode: directories and addresses"},
+    // DataNode: limits.
+    {"cairn.datanode.replicas.max", ValueType::kInt, "10000000", "", 1, kMost,
+     "Replicas that the node keeps in memory, at most 64 bytes each; beyond it the node reports itself full.", "DataNode: limits"},
+    {"dfs.datanode.max.transfer.threads", ValueType::kInt, "4096", "", 1, 1000000, "Streams at once (HDFS: threads; here none is one).",
+     "DataNode: limits"},
+    {"cairn.datanode.events.max", ValueType::kInt, "1048576", "", 1000, kMost,
+     "Report events kept until the NameNode has them on disk; beyond it, a walk.", "DataNode: limits"},
+    {"cairn.datanode.walk.interval", ValueType::kDuration, "6h", "s", 1000, kMost, "How often every replica is reported again.",
+     "DataNode: limits"},
+    {"cairn.datanode.delete.unlinks-per-second", ValueType::kInt, "1000", "", 1, 1000000, "Pace of deletion, each disk.",
+     "DataNode: limits"},
+    {"cairn.datanode.delete.bytes-per-second", ValueType::kBytes, "4g", "", 1048576, kMost, "Pace of deletion, each disk.",
+     "DataNode: limits"},
+    // Logs.
+    {"cairn.log.level", ValueType::kChoice, "info", "debug|info|warning|error", 0, kMost, "Least level that is written.", "Logs"},
+    {"cairn.log.dir", ValueType::kString, "", "", 0, kMost, "Directory of log files; empty: standard error only.", "Logs"},
+    {"cairn.log.stderr", ValueType::kBool, "true", "", 0, kMost, "Whether lines go to standard error too.", "Logs"},
+    {"cairn.log.file.size", ValueType::kBytes, "64m", "", 65536, kMost, "A file that has grown to this is renamed and a new one begun.",
+     "Logs"},
+    {"cairn.log.file.count", ValueType::kInt, "8", "", 1, 1000, "Older files kept.", "Logs"},
+});
+
+std::string_view TypeName(ValueType type) {
+  switch (type) {
+    case ValueType::kBool: return "true or false";
+    case ValueType::kInt: return "number";
+    case ValueType::kMode: return "octal number";
+    case ValueType::kBytes: return "size, bytes or with k, m, g, t";
+    case ValueType::kDuration: return "duration with ns, us, ms, s, m, h, d";
+    case ValueType::kString: return "text";
+    case ValueType::kChoice: return "one of";
+    case ValueType::kAddress: return "host:port";
+    case ValueType::kList: return "list, a,b,c";
+  }
+  return "";
+}
+
+std::string TypeAndUnit(const ConfigKey& key) {
+  switch (key.type) {
+    case ValueType::kChoice: return fmt::format("one of {}", key.unit);
+    case ValueType::kDuration: return fmt::format("{}; a bare number is in {}", TypeName(key.type), key.unit);
+    case ValueType::kInt: return key.unit.empty() ? "number" : fmt::format("number of {}", key.unit);
+    default: return std::string(TypeName(key.type));
+  }
+}
+
+// `text` in comment lines of at most 100 columns.
+std::string Comment(std::string_view text) {
+  constexpr size_t kColumns = 98;
+  std::string out;
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (end > kColumns) {
+      end = text.rfind(' ', kColumns);
+      if (end == std::string_view::npos || end == 0) end = text.size();
+    }
+    out += fmt::format("# {}\n", text.substr(0, end));
+    text.remove_prefix(end);
+    if (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const ConfigKey> ConfigKeys() { return kKeys; }
+
+// A walk over some sixty keys; every reader asks once, at start.
+const ConfigKey* FindConfigKey(std::string_view name) {
+  for (const ConfigKey& key : kKeys)
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+std::string SampleConfig() {
+  std::string out =
+      "# Cairn's configuration: every key with its meaning, type, unit and default. A key that is not set has the\n"
+      "# default; take the # away to set one. Keys of HDFS keep HDFS's names; where the default differs, it says so.\n"
+      "# Searched: --config, $CAIRN_CONF, /etc/cairn/cairn.yaml, $HADOOP_CONF_DIR (core-site.xml, hdfs-site.xml).\n"
+      "# -D KEY=VALUE on a command line overrides.\n";
+  std::string_view part;
+  for (const ConfigKey& key : kKeys) {
+    if (key.part != part) out += fmt::format("\n\n# ---- {} ----\n", key.part);
+    part = key.part;
+    out += "\n" + Comment(key.doc) + Comment("(" + TypeAndUnit(key) + ")");
+    const bool quoted = key.default_value.empty() || key.type == ValueType::kMode || key.type == ValueType::kAddress;
+    out += quoted ? fmt::format("#{}: \"{}\"\n", key.name, key.default_value) : fmt::format("#{}: {}\n", key.name, key.default_value);
+  }
+  return out;
+}
+
+}  // namespace cairn
