@@ -1,0 +1,93 @@
+#include "datanode/storage/deleter.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/fault_points.h"
+
+namespace cairn::datanode {
+namespace {
+
+constexpr absl::Duration kYield = absl::Milliseconds(2);
+
+}  // namespace
+
+Deleter::Deleter(Env* env, const std::string& thread_name, DeleterOptions options, absl::AnyInvocable<void(const File&)> remove,
+                 absl::AnyInvocable<bool() const> busy)
+    : options_(options), remove_(std::move(remove)), busy_(std::move(busy)), executor_(env->executors().NewExecutor(thread_name)) {}
+
+Deleter::~Deleter() { executor_.reset(); }
+
+void Deleter::Add(const File& file) {
+  MutexLock lock(mu_);
+  if (!files_.emplace(file.id, file).second) return;
+  order_.push_back(file.id);
+  bytes_ += file.used_bytes;
+  if (!scheduled_) ScheduleLocked(std::max(not_before_, executor_->clock().Now()));
+}
+
+Deleter::Claim Deleter::TryClaim(BlockId id, File* file) {
+  MutexLock lock(mu_);
+  if (removing_ == id && id != BlockId()) return Claim::kBeingRemoved;
+  const auto found = files_.find(id);
+  if (found == files_.end()) return Claim::kNone;
+  *file = found->second;
+  bytes_ -= file->used_bytes;
+  files_.erase(found);
+  std::erase(order_, id);  // Rare: a block comes back while its old file still waits.
+  return Claim::kTaken;
+}
+
+uint64_t Deleter::pending_blocks() const {
+  MutexLock lock(mu_);
+  return files_.size() + (removing_ == BlockId() ? 0 : 1);
+}
+
+uint64_t Deleter::pending_bytes() const {
+  MutexLock lock(mu_);
+  return bytes_ + removing_bytes_;
+}
+
+void Deleter::ScheduleLocked(SteadyTime when) {
+  scheduled_ = true;
+  executor_->PostAt(when, [this] { Step(); });
+}
+
+void Deleter::Step() {
+  const SteadyTime now = executor_->clock().Now();
+  std::optional<absl::Duration> wait = FaultHold("datanode.deleter.unlink");
+  if (!wait && busy_()) {
+    if (yielding_since_ == SteadyTime::Infinite()) yielding_since_ = now;
+    if (now - yielding_since_ < options_.longest_yield) wait = kYield;
+  }
+  File file;
+  {
+    MutexLock lock(mu_);
+    scheduled_ = false;
+    if (order_.empty()) return;
+    if (wait) {
+      ScheduleLocked(now + std::max(*wait, absl::Milliseconds(1)));
+      return;
+    }
+    const auto found = files_.find(order_.front());
+    file = found->second;
+    files_.erase(found);
+    order_.pop_front();
+    bytes_ -= file.used_bytes;
+    removing_ = file.id;
+    removing_bytes_ = file.used_bytes;
+  }
+  yielding_since_ = SteadyTime::Infinite();
+  remove_(file);
+  const double seconds =
+      std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
+  MutexLock lock(mu_);
+  removing_ = BlockId();
+  removing_bytes_ = 0;
+  // From the planned time, not from now: the time of the unlink itself counts towards the pace; idle time gives no burst.
+  not_before_ = std::max(not_before_, now) + absl::Seconds(seconds);
+  if (!order_.empty()) ScheduleLocked(not_before_);
+}
+
+}  // namespace cairn::datanode

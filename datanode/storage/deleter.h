@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "common/env/env.h"
+#include "common/ids.h"
+#include "common/mutex.h"
+
+namespace cairn::datanode {
+
+struct DeleterOptions {
+  double unlinks_per_second = 2000;
+  double bytes_per_second = 4.0 * (1 << 30);
+  absl::Duration longest_yield = absl::Milliseconds(200);  // Foreground writes go first, but not for ever.
+};
+
+// Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to lanes,
+// reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks, and it yields while the volume's disk executor has
+// work waiting. Its backlog is bounded by the replica map, whose entries it takes over.
+//
+// What is not yet unlinked when the process ends is found by the next start's scan and reported again; it is garbage still.
+// Thread-safe; the destructor waits for the unlink under way.
+class Deleter {
+ public:
+  struct File {
+    BlockId id;
+    GenerationStamp stamp;
+    uint64_t length = 0;
+    uint64_t used_bytes = 0;
+  };
+  // `remove` unlinks one file (blocks; on the deleter's executor) and then tells of it; `busy` says whether foreground work waits.
+  Deleter(Env* env, const std::string& thread_name, DeleterOptions options, absl::AnyInvocable<void(const File&)> remove,
+          absl::AnyInvocable<bool() const> busy);
+  ~Deleter();
+
+  void Add(const File& file) ABSL_LOCKS_EXCLUDED(mu_);
+  enum class Claim { kNone, kTaken, kBeingRemoved };
+  // Takes the file of `id` back, if it waits here, for one who wants to make another of that name and removes this one itself.
+  Claim TryClaim(BlockId id, File* file) ABSL_LOCKS_EXCLUDED(mu_);
+  uint64_t pending_blocks() const ABSL_LOCKS_EXCLUDED(mu_);
+  uint64_t pending_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void ScheduleLocked(SteadyTime when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Step() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const DeleterOptions options_;
+  absl::AnyInvocable<void(const File&)> remove_;   // Of the executor.
+  const absl::AnyInvocable<bool() const> busy_;
+  SteadyTime yielding_since_ = SteadyTime::Infinite();  // Of the executor.
+  mutable Mutex mu_;
+  std::deque<BlockId> order_ ABSL_GUARDED_BY(mu_);  // May name files that were claimed.
+  absl::flat_hash_map<BlockId, File> files_ ABSL_GUARDED_BY(mu_);
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  BlockId removing_ ABSL_GUARDED_BY(mu_);
+  uint64_t removing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  bool scheduled_ ABSL_GUARDED_BY(mu_) = false;
+  SteadyTime not_before_ ABSL_GUARDED_BY(mu_);  // The pace.
+  std::unique_ptr<Executor> executor_;  // Last: ends before what its tasks use.
+};
+
+}  // namespace cairn::datanode

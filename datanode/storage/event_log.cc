@@ -1,0 +1,65 @@
+#include "datanode/storage/event_log.h"
+
+#include <utility>
+
+namespace cairn::datanode {
+
+EventLog::EventLog(const Clock* clock, size_t max_kept) : clock_(clock), max_kept_(max_kept) {}
+
+uint64_t EventLog::Append(v1::ReportEvent event) {
+  MutexLock lock(mu_);
+  event.set_number(++last_);
+  events_.push_back({std::move(event), clock_->Now()});
+  if (events_.size() > max_kept_) events_.pop_front();
+  if (wake_) wake_();
+  return last_;
+}
+
+EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_bytes) const {
+  MutexLock lock(mu_);
+  Slice slice;
+  const uint64_t first = last_ + 1 - events_.size();
+  if (number < first) {
+    slice.gone = true;
+    return slice;
+  }
+  size_t bytes = 0;
+  for (size_t i = static_cast<size_t>(number - first); i < events_.size() && slice.events.size() < max_count; ++i) {
+    bytes += events_[i].event.ByteSizeLong() + 4;  // And its tag and length inside the message.
+    if (bytes > max_bytes && !slice.events.empty()) break;
+    slice.events.push_back(events_[i].event);
+  }
+  return slice;
+}
+
+void EventLog::ForgetUpTo(uint64_t durable) {
+  MutexLock lock(mu_);
+  while (!events_.empty() && events_.front().event.number() <= durable) events_.pop_front();
+}
+
+uint64_t EventLog::first_kept() const {
+  MutexLock lock(mu_);
+  return last_ + 1 - events_.size();
+}
+
+uint64_t EventLog::last() const {
+  MutexLock lock(mu_);
+  return last_;
+}
+
+void EventLog::SetWake(absl::AnyInvocable<void()> wake) {
+  MutexLock lock(mu_);
+  wake_ = std::move(wake);
+}
+
+size_t EventLog::kept() const {
+  MutexLock lock(mu_);
+  return events_.size();
+}
+
+absl::Duration EventLog::OldestAge() const {
+  MutexLock lock(mu_);
+  return events_.empty() ? absl::ZeroDuration() : clock_->Now() - events_.front().at;
+}
+
+}  // namespace cairn::datanode

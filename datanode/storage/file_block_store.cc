@@ -1,0 +1,446 @@
+#include "datanode/storage/file_block_store.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/fault_points.h"
+#include "common/status.h"
+#include "datanode/storage/replica_load.h"
+#include "datanode/storage/replica_reader.h"
+
+namespace cairn::datanode {
+namespace {
+
+// Armed, this is the mistake of taking an old stamp for a good one; tests show that they would find it.
+bool AcceptsOlderStamps() { return !FaultPoint("datanode.stamp.accept_older").ok(); }
+
+absl::Status NotFound(BlockId id) { return MakeError(ErrorKind::kReplicaNotFound, fmt::format("no replica of block {}", id.value())); }
+
+absl::Status Stale(BlockId id, GenerationStamp have, GenerationStamp least, const std::string& most) {
+  return MakeError(ErrorKind::kStaleGeneration,
+                   fmt::format("block {}: our replica has stamp {}, asked for {}{}", id.value(), have.value(), least.value(), most));
+}
+
+absl::Status VolumeFailed(const Volume& volume) {
+  Error error;
+  error.kind = ErrorKind::kDiskFull;  // For the caller it is the same: another place is needed.
+  error.message = fmt::format("volume {} has failed: {}", volume.directory(), volume.failure());
+  error.reason = "VOLUME_FAILED";
+  return MakeError(std::move(error));
+}
+
+}  // namespace
+
+FileBlockStore::FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes, VersionRecord identity)
+    : env_(env),
+      max_block_bytes_(options.max_block_bytes),
+      boot_id_(env->boot_id()),
+      gate_(options.max_replicas),
+      volumes_(std::move(volumes)),
+      identity_(identity),
+      written_(std::move(identity)) {}
+
+Volume* FileBlockStore::VolumeOf(const std::string& storage_uuid) const {
+  for (const auto& volume : volumes_) {
+    if (volume->storage_uuid() == storage_uuid) return volume.get();
+  }
+  return nullptr;
+}
+
+std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
+  for (const auto& volume : volumes_) {
+    MutexLock lock(volume->shard().mu);
+    const auto found = volume->shard().replicas.find(id);
+    if (found == volume->shard().replicas.end()) continue;
+    const ReplicaRecord& record = found->second;
+    const OpenReplica* open = record.open();
+    Found result;
+    result.volume = volume.get();
+    result.description = {.id = id,
+                          .stamp = record.stamp(),
+                          .state = record.state(),
+                          .length = record.length(),
+                          .visible_length = open == nullptr ? record.length() : open->visible_length,
+                          .corrupt = record.corrupt(),
+                          .sure = record.sure(),
+                          .storage_uuid = volume->storage_uuid()};
+    if (open != nullptr) result.partial_checksum = open->partial_checksum;
+    return result;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindHealthy(BlockId id) const {
+  std::optional<Found> found = Find(id);
+  if (!found) return NotFound(id);
+  if (found->volume->failed()) {
+    return MakeError(ErrorKind::kReplicaNotFound, fmt::format("block {}: volume {} has failed", id.value(), found->volume->directory()));
+  }
+  return *std::move(found);
+}
+
+absl::StatusOr<BlockStore::Placement> FileBlockStore::Place(const CreateOptions& options) {
+  if (gate_.Full()) {
+    Error error;
+    error.kind = ErrorKind::kDiskFull;
+    error.message = fmt::format("this DataNode holds {} replicas, as many as it may", gate_.count());
+    error.reason = "TOO_MANY_REPLICAS";
+    error.limit = static_cast<int64_t>(gate_.max_replicas());
+    error.key = "cairn.datanode.replicas.max";
+    return MakeError(std::move(error));
+  }
+  const uint64_t needed = std::max<uint64_t>(options.expected_bytes, 1) + 2 * kHeaderPageBytes;
+  Volume* best = nullptr;
+  std::string figures;
+  for (const auto& volume : volumes_) {
+    const uint64_t remaining = volume->remaining_bytes();
+    figures += fmt::format("; {}: {}", volume->directory(), volume->failed() ? "failed" : fmt::format("{} bytes left", remaining));
+    if (remaining < needed) continue;
+    if (volume->storage_uuid() == options.storage_uuid) {
+      best = volume.get();
+      break;
+    }
+    if (best == nullptr || remaining > best->remaining_bytes()) best = volume.get();
+  }
+  if (best == nullptr) {
+    Error error;
+    error.kind = ErrorKind::kDiskFull;
+    error.message = fmt::format("no volume has room for {} bytes{}", needed, figures);
+    error.reason = "NO_SPACE";
+    error.key = "dfs.datanode.du.reserved";
+    return MakeError(std::move(error));
+  }
+  return Placement{.storage_uuid = best->storage_uuid(), .disk = best->disk()};
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateRbw(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                         const CreateOptions& options) {
+  return Create(placement, id, stamp, ReplicaState::kRbw, options);
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                               const CreateOptions& options) {
+  return Create(placement, id, stamp, ReplicaState::kTemporary, options);
+}
+
+absl::Status FileBlockStore::MakeRoomFor(Volume* volume, BlockId id, GenerationStamp stamp) {
+  if (const std::optional<Found> found = Find(id)) {
+    const ReplicaDescription& ours = found->description;
+    if (ours.state == ReplicaState::kFinalized || ours.stamp >= stamp) {
+      return MakeError(ErrorKind::kAlreadyExists, fmt::format("block {}: a replica with stamp {} and {} bytes is here already, asked for stamp {}",
+                                                              id.value(), ours.stamp.value(), ours.length, stamp.value()));
+    }
+    if (const std::optional<Deleter::File> gone = Drop(found->volume, id, ours.stamp, nullptr, std::nullopt)) {
+      found->volume->deleter().Add(*gone);
+    }
+  }
+  Deleter::File waiting;
+  switch (volume->deleter().TryClaim(id, &waiting)) {
+    case Deleter::Claim::kNone: return absl::OkStatus();
+    case Deleter::Claim::kTaken: return volume->Remove(waiting);
+    case Deleter::Claim::kBeingRemoved: break;
+  }
+  return MakeError(ErrorKind::kBusy, fmt::format("block {}: an old replica is being deleted just now", id.value()));
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::Create(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                      ReplicaState state, const CreateOptions& options) {
+  Volume* volume = VolumeOf(placement.storage_uuid);
+  if (volume == nullptr) return MakeError(ErrorKind::kDiskFull, fmt::format("no storage {} here", placement.storage_uuid));
+  if (volume->failed()) return VolumeFailed(*volume);
+  ReplicaHeader header{.checksum_type = options.checksum == ChecksumType::kNull ? ChecksumType::kCrc32c : options.checksum,
+                       .bytes_per_checksum = options.bytes_per_checksum,
+                       .capacity = options.capacity == 0 ? max_block_bytes_ : options.capacity,
+                       .pool_id = Get().pool_id,
+                       .id = id};
+  if (header.pool_id.empty()) return MakeError(ErrorKind::kUnregistered, "this DataNode has not registered with a cluster yet");
+  RETURN_IF_ERROR(CheckHeader(header));
+  const std::optional<CreationGate::Pass> pass = gate_.TryEnter(id);
+  if (!pass) return MakeError(ErrorKind::kAlreadyExists, fmt::format("block {} is being created just now", id.value()));
+  RETURN_IF_ERROR(MakeRoomFor(volume, id, stamp));
+  volume->MaybeRefreshSpace();
+
+  const uint64_t used = UsedBytes(0, header.bytes_per_checksum);
+  if (!volume->TryGrow(used, 0)) return volume->FullError(fmt::format("block {}", id.value()));
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file = volume->MakeDirectoryOf(id);
+  if (file.status().ok()) file = ReplicaFile::Create(env_->files(), volume->PathOf(id), header, stamp, state, boot_id_);
+  if (!file.ok()) {
+    volume->Adjust(-static_cast<int64_t>(used));
+    const ErrorKind kind = KindOf(file.status());
+    if (kind == ErrorKind::kAlreadyExists) return file.status();  // A file that the map does not know: the next start's scan judges it.
+    if (kind == ErrorKind::kDiskFull) {
+      volume->NoteFull();
+      IgnoreError(env_->files().Remove(volume->PathOf(id)), "the next start's scan removes what is left");
+    } else {
+      volume->Fail(file.status());
+    }
+    return file.status();
+  }
+
+  auto link = std::make_shared<WriterLink>();
+  const uint64_t reservation = std::min(options.expected_bytes, header.capacity);
+  volume->Reserve(reservation);
+  auto writer = std::make_shared<FileReplicaWriter>(
+      volume, &gate_, *std::move(file), link,
+      FileReplicaWriter::Start{.id = id, .stamp = stamp, .state = state, .received = 0, .partial_checksum = 0, .expected_bytes = reservation});
+  ReplicaRecord record(stamp, state, 0, header.bytes_per_checksum);
+  auto open = std::make_unique<OpenReplica>();
+  open->writer = link;
+  record.set_open(std::move(open));
+  {
+    MutexLock lock(volume->shard().mu);
+    if (!volume->failed()) {
+      if (record.reported()) volume->events().Append(volume->EventOf(v1::RBW_CREATED, id, record));
+      volume->shard().replicas.insert_or_assign(id, std::move(record));
+    } else {
+      link->Revoke();
+    }
+  }
+  if (link->revoked()) return VolumeFailed(*volume);
+  volume->CountReplica(1);
+  gate_.Count(1);
+  return std::shared_ptr<ReplicaWriter>(std::move(writer));
+}
+
+absl::StatusOr<Executor*> FileBlockStore::DiskOf(BlockId id) {
+  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  return found.volume->disk();
+}
+
+absl::StatusOr<std::shared_ptr<FileReplicaWriter>> FileBlockStore::Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                                           uint64_t min_bytes, uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  const bool accept_older = AcceptsOlderStamps();
+  Volume* volume = found.volume;
+  auto link = std::make_shared<WriterLink>();
+  std::shared_ptr<WriterLink> before;
+  FileReplicaWriter::Start start{.id = id, .stamp = {}, .state = ReplicaState::kRbw, .received = 0, .partial_checksum = 0, .expected_bytes = 0};
+  {
+    MutexLock lock(volume->shard().mu);
+    const auto at = volume->shard().replicas.find(id);
+    if (at == volume->shard().replicas.end()) return NotFound(id);
+    ReplicaRecord& record = at->second;
+    const bool writable = record.state() == ReplicaState::kRbw || (record.state() == ReplicaState::kRwr && record.sure());
+    if (!writable || record.open() == nullptr) {
+      return MakeError(ErrorKind::kReplicaNotFound, fmt::format("block {}: our replica is not being written (state {}, {})", id.value(),
+                                                                static_cast<int>(record.state()), record.sure() ? "sure" : "not sure"));
+    }
+    if (record.corrupt()) return MakeError(ErrorKind::kChecksum, fmt::format("block {}: our replica is corrupt", id.value()));
+    if ((record.stamp() < stamp && !accept_older) || record.stamp() > new_stamp) {
+      return Stale(id, record.stamp(), stamp, fmt::format(" to {}", new_stamp.value()));
+    }
+    if (record.length() < min_bytes || record.length() > max_bytes) {
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our replica has {} bytes, asked for {} to {}", id.value(),
+                                                                record.length(), min_bytes, max_bytes));
+    }
+    before = std::exchange(record.open()->writer, link);
+    if (before != nullptr) before->Revoke();
+    record.set_state(ReplicaState::kRbw);
+    start.stamp = record.stamp();
+    start.received = record.length();
+    start.partial_checksum = record.open()->partial_checksum;
+  }
+  if (before != nullptr) before->Stop();
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
+      ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_);
+  RETURN_IF_ERROR(file.status());
+  auto writer = std::make_shared<FileReplicaWriter>(volume, &gate_, *std::move(file), link, start);
+  RETURN_IF_ERROR(writer->ChangeStamp(new_stamp));
+  return writer;
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                                          uint64_t min_bytes, uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<FileReplicaWriter> writer, Recover(id, stamp, new_stamp, min_bytes, max_bytes));
+  return std::shared_ptr<ReplicaWriter>(std::move(writer));
+}
+
+absl::Status FileBlockStore::RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) {
+  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  if (found.description.state != ReplicaState::kFinalized) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<FileReplicaWriter> writer, Recover(id, stamp, new_stamp, length, length));
+    return writer->Finalize(length, sync);
+  }
+  if ((found.description.stamp < stamp && !AcceptsOlderStamps()) || found.description.stamp > new_stamp) {
+    return Stale(id, found.description.stamp, stamp, fmt::format(" to {}", new_stamp.value()));
+  }
+  if (found.description.length != length) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our finalized replica has {} bytes, asked to close at {}", id.value(),
+                                                              found.description.length, length));
+  }
+  return RestampFinalized(found, new_stamp);
+}
+
+absl::Status FileBlockStore::RestampFinalized(const Found& found, GenerationStamp new_stamp) {
+  const BlockId id = found.description.id;
+  Volume* volume = found.volume;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReplicaFile> file,
+                   ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_));
+  const std::vector<ReplicaSlot> slots = file->ValidSlots();
+  if (slots.empty() || slots.front().length != found.description.length) {
+    return MakeError(ErrorKind::kChecksum, fmt::format("block {}: the slots of {} do not speak of it", id.value(), file->path()));
+  }
+  ReplicaFile::SlotContent content{.stamp = new_stamp,
+                                   .length = found.description.length,
+                                   .state = ReplicaState::kFinalized,
+                                   .flags = 0,
+                                   .partial_checksum = slots.front().partial_checksum};
+  absl::Status done = file->WriteDurableSlot(content);
+  if (done.ok()) done = file->Sync();
+  if (done.ok()) done = volume->SyncDirectoryOf(id);
+  content.flags = kSlotSynced;
+  if (done.ok()) done = file->WriteProgressSlot(content);
+  if (!done.ok()) {
+    volume->Fail(done);
+    return done;
+  }
+  MutexLock lock(volume->shard().mu);
+  const auto at = volume->shard().replicas.find(id);
+  if (at == volume->shard().replicas.end() || at->second.stamp() != found.description.stamp) return NotFound(id);
+  at->second.set_stamp(new_stamp);
+  volume->events().Append(volume->EventOf(v1::STAMP_CHANGED, id, at->second));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaReader>> FileBlockStore::OpenForRead(BlockId id, GenerationStamp at_least) {
+  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  const ReplicaDescription& ours = found.description;
+  if (ours.state == ReplicaState::kTemporary) return NotFound(id);
+  if (ours.stamp < at_least && !AcceptsOlderStamps()) return Stale(id, ours.stamp, at_least, " or newer");
+  if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {}: our replica is known to be corrupt", id.value()));
+  return FileReplicaReader::Open(found.volume, boot_id_, ours, found.partial_checksum);
+}
+
+std::optional<ReplicaDescription> FileBlockStore::Describe(BlockId id) {
+  std::optional<Found> found = Find(id);
+  if (!found) return std::nullopt;
+  return std::move(found->description);
+}
+
+std::optional<Deleter::File> FileBlockStore::Drop(Volume* volume, BlockId id, GenerationStamp stamp,
+                                                  const absl::AnyInvocable<bool() const>* voided, std::optional<uint64_t> command_id) {
+  std::shared_ptr<WriterLink> writer;
+  std::optional<Deleter::File> dropped;
+  {
+    MutexLock lock(volume->shard().mu);
+    const auto at = volume->shard().replicas.find(id);
+    const bool exact = at != volume->shard().replicas.end() && at->second.stamp() == stamp && !volume->failed();
+    if (!exact || (voided != nullptr && (*voided)())) {
+      if (command_id) {
+        v1::ReportEvent kept = volume->EventOf(v1::KEPT, id, ReplicaRecord(stamp, ReplicaState::kFinalized, 0, kMinBytesPerChecksum));
+        kept.set_command_id(*command_id);
+        volume->events().Append(std::move(kept));
+      }
+      return std::nullopt;
+    }
+    const ReplicaRecord& record = at->second;
+    if (record.open() != nullptr && record.open()->writer != nullptr) {
+      writer = record.open()->writer;
+      writer->Revoke();
+    }
+    dropped = Deleter::File{.id = id, .stamp = stamp, .length = record.length(), .used_bytes = record.used_bytes()};
+    v1::ReportEvent event = volume->EventOf(v1::DROPPED, id, record);
+    if (command_id) event.set_command_id(*command_id);
+    volume->events().Append(std::move(event));
+    volume->shard().replicas.erase(at);
+  }
+  volume->CountReplica(-1);
+  gate_.Count(-1);
+  if (writer != nullptr) writer->Stop();
+  return dropped;
+}
+
+void FileBlockStore::Invalidate(const std::string& storage_uuid, BlockId id, GenerationStamp stamp, uint64_t command_id,
+                                const absl::AnyInvocable<bool() const>& voided) {
+  Volume* volume = VolumeOf(storage_uuid);
+  if (volume == nullptr) {
+    v1::ReportEvent kept;
+    kept.set_type(v1::KEPT);
+    kept.set_storage_uuid(storage_uuid);
+    kept.mutable_replica()->set_block_id(id.value());
+    kept.mutable_replica()->set_generation_stamp(stamp.value());
+    kept.set_command_id(command_id);
+    volumes_.front()->events().Append(std::move(kept));
+    return;
+  }
+  const std::optional<Deleter::File> dropped = Drop(volume, id, stamp, &voided, command_id);
+  if (dropped) volume->deleter().Add(*dropped);
+}
+
+absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
+  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  const ReplicaDescription& ours = found.description;
+  if (ours.stamp != stamp) return Stale(id, ours.stamp, stamp, "");
+  if (ours.state != ReplicaState::kFinalized) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {} is not finalized: it is checked when it is recovered", id.value()));
+  }
+  if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {} is known to be corrupt", id.value()));
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
+      ReplicaFile::Open(env_->files(), found.volume->PathOf(id), LocalFileSystem::OpenMode::kRead, boot_id_);
+  if (KindOf(file.status()) == ErrorKind::kReplicaNotFound && !Find(id)) return NotFound(id);
+  if (!file.ok()) return MarkCorrupt(found, std::string(file.status().message()));
+  const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
+  if (slots.empty() || slots.front().length != ours.length) return MarkCorrupt(found, "its slots do not speak of it");
+  const uint64_t whole = ours.length - ours.length % (*file)->header().bytes_per_checksum;
+  const absl::StatusOr<uint64_t> verified = VerifyWholeChunks(**file, 0, whole);
+  if (!verified.ok()) return MarkCorrupt(found, std::string(verified.status().message()));
+  if (*verified != whole) return MarkCorrupt(found, fmt::format("the chunk at byte {} does not match its checksum", *verified));
+  const absl::StatusOr<bool> partial = VerifyPartialChunk(**file, ours.length, slots.front().partial_checksum);
+  if (!partial.ok()) return MarkCorrupt(found, std::string(partial.status().message()));
+  if (!*partial) return MarkCorrupt(found, "its last partial chunk does not match its checksum");
+  return absl::OkStatus();
+}
+
+absl::Status FileBlockStore::MarkCorrupt(const Found& found, const std::string& why) {
+  const BlockId id = found.description.id;
+  Volume* volume = found.volume;
+  const absl::Status corrupt = MakeError(ErrorKind::kChecksum, fmt::format("block {}: {}: {}", id.value(), volume->PathOf(id), why));
+  // A file whose header is gone takes no flag; the next start quarantines it.
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
+      ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_);
+  if (file.ok()) {
+    const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
+    absl::Status flagged = (*file)->WriteDurableSlot({.stamp = found.description.stamp,
+                                                      .length = found.description.length,
+                                                      .state = ReplicaState::kFinalized,
+                                                      .flags = kSlotCorrupt,
+                                                      .partial_checksum = slots.empty() ? 0 : slots.front().partial_checksum});
+    if (flagged.ok()) flagged = (*file)->Sync();
+    if (!flagged.ok()) {
+      volume->Fail(flagged);
+      return corrupt;
+    }
+  }
+  MutexLock lock(volume->shard().mu);
+  const auto at = volume->shard().replicas.find(id);
+  if (at == volume->shard().replicas.end() || at->second.stamp() != found.description.stamp) return corrupt;
+  at->second.set_corrupt(true);
+  volume->events().Append(volume->EventOf(v1::CORRUPT, id, at->second));
+  return corrupt;
+}
+
+std::vector<v1::StorageStatistics> FileBlockStore::Statistics() {
+  std::vector<v1::StorageStatistics> all;
+  for (const auto& volume : volumes_) {
+    v1::StorageStatistics statistics = volume->Statistics();
+    if (gate_.Full()) statistics.set_remaining_bytes(0);
+    all.push_back(std::move(statistics));
+  }
+  return all;
+}
+
+uint64_t FileBlockStore::pending_deletion_blocks() const {
+  uint64_t sum = 0;
+  for (const auto& volume : volumes_) sum += volume->deleter().pending_blocks();
+  return sum;
+}
+
+uint64_t FileBlockStore::pending_deletion_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& volume : volumes_) sum += volume->deleter().pending_bytes();
+  return sum;
+}
+
+}  // namespace cairn::datanode

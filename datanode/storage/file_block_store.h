@@ -1,0 +1,88 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/env/env.h"
+#include "datanode/storage/block_store.h"
+#include "datanode/storage/node_identity.h"
+#include "datanode/storage/open_block_store.h"
+#include "datanode/storage/replica_writer.h"
+#include "datanode/storage/volume.h"
+
+namespace cairn::datanode {
+
+// One file a replica. See BlockStore for the contract, Volume for what a directory holds, ReplicaShard for the locking.
+//
+// A replica lives on one volume, and each volume has its shard of the map: a lookup by id asks the shards one after the other, which is cheap
+// for the dozen volumes of a node and lets a walk of one storage hold nothing of the others.
+class FileBlockStore : public BlockStore, public NodeIdentity {
+ public:
+  FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes, VersionRecord identity);
+
+  absl::StatusOr<Placement> Place(const CreateOptions& options) override;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateRbw(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                           const CreateOptions& options) override;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp,
+                                                                 const CreateOptions& options) override;
+  absl::StatusOr<Executor*> DiskOf(BlockId id) override;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t min_bytes,
+                                                            uint64_t max_bytes) override;
+  absl::Status RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) override;
+  absl::StatusOr<std::shared_ptr<ReplicaReader>> OpenForRead(BlockId id, GenerationStamp at_least) override;
+  std::optional<ReplicaDescription> Describe(BlockId id) override;
+  void Invalidate(const std::string& storage_uuid, BlockId id, GenerationStamp stamp, uint64_t command_id,
+                  const absl::AnyInvocable<bool() const>& voided) override;
+  absl::Status Verify(BlockId id, GenerationStamp stamp) override;
+  void MarkEpoch(Epoch epoch) override;
+  uint64_t WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) override;
+  void ExpandRange(const std::string& storage_uuid, uint64_t first_id, uint64_t end_id, uint64_t walk) override;
+  std::vector<v1::StorageStatistics> Statistics() override;
+  uint64_t pending_deletion_blocks() const override;
+  uint64_t pending_deletion_bytes() const override;
+  size_t replica_count() const override { return gate_.count(); }
+
+  VersionRecord Get() const override;
+  absl::Status AdoptCluster(std::string cluster_id, std::string pool_id) override;
+  absl::Status RememberEpoch(Epoch epoch) override;
+  absl::Status RememberIds(BlockId next_block, GenerationStamp next_stamp) override;
+
+  // At start, after the scans: of two replicas of one block the better one stays. Counts what is there.
+  void SettleDuplicates();
+
+ private:
+  struct Found {
+    Volume* volume = nullptr;
+    ReplicaDescription description;
+    uint32_t partial_checksum = 0;
+  };
+  Volume* VolumeOf(const std::string& storage_uuid) const;
+  std::optional<Found> Find(BlockId id) const;
+  absl::StatusOr<Found> FindHealthy(BlockId id) const;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(const Placement& placement, BlockId id, GenerationStamp stamp, ReplicaState state,
+                                                        const CreateOptions& options);
+  absl::Status MakeRoomFor(Volume* volume, BlockId id, GenerationStamp stamp);
+  // RecoverRbw and the first half of RecoverClose.
+  absl::StatusOr<std::shared_ptr<FileReplicaWriter>> Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t min_bytes,
+                                                             uint64_t max_bytes);
+  absl::Status RestampFinalized(const Found& found, GenerationStamp new_stamp);
+  absl::Status MarkCorrupt(const Found& found, const std::string& why);
+  // Takes that exact replica out of the map, with its DROPPED, and ends its writer; its file is then the caller's to remove. Nothing if there is no
+  // such replica or `voided` says so inside the critical section; then KEPT answers the command, if one is given.
+  std::optional<Deleter::File> Drop(Volume* volume, BlockId id, GenerationStamp stamp, const absl::AnyInvocable<bool() const>* voided,
+                                    std::optional<uint64_t> command_id);
+  absl::Status WriteIdentity();
+
+  Env* const env_;
+  const uint64_t max_block_bytes_;
+  const BootId boot_id_;
+  CreationGate gate_;
+  const std::vector<std::unique_ptr<Volume>> volumes_;
+  mutable Mutex identity_mu_;
+  VersionRecord identity_ ABSL_GUARDED_BY(identity_mu_);
+  VersionRecord written_ ABSL_GUARDED_BY(identity_mu_);
+};
+
+}  // namespace cairn::datanode

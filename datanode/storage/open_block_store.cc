@@ -1,0 +1,224 @@
+#include "datanode/storage/open_block_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/status.h"
+#include "datanode/storage/file_block_store.h"
+
+namespace cairn::datanode {
+namespace {
+
+constexpr uint64_t kIdsWrittenEvery = 1 << 16;
+
+// What the directories that are volumes already say of the node, before any is made or locked.
+VersionRecord Peek(const BlockStoreOptions& options, Env* env) {
+  VersionRecord node;
+  for (const std::string& directory : options.directories) {
+    const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION");
+    if (!json.ok()) continue;
+    const absl::StatusOr<VersionRecord> record = DecodeVersion(*json);
+    if (!record.ok()) continue;
+    if (node.datanode_uuid.empty()) node.datanode_uuid = record->datanode_uuid;
+    if (node.cluster_id.empty()) {
+      node.cluster_id = record->cluster_id;
+      node.pool_id = record->pool_id;
+    }
+  }
+  return node;
+}
+
+// One volume's record against the node's; merges the figures.
+absl::Status Join(VersionRecord& node, const VersionRecord& record, const std::string& directory, const std::string& wanted_cluster) {
+  if (record.datanode_uuid != node.datanode_uuid) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("data directory {} is of DataNode {}, the others are of {}: each DataNode has its own directories",
+                                                              directory, record.datanode_uuid, node.datanode_uuid));
+  }
+  const std::string& cluster = wanted_cluster.empty() ? node.cluster_id : wanted_cluster;
+  if (!record.cluster_id.empty() && !cluster.empty() && record.cluster_id != cluster) {
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("data directory {} is of cluster {}, not of {}: give another directory, or empty this one if its data is not needed",
+                                 directory, record.cluster_id, cluster));
+  }
+  if (node.cluster_id.empty()) {
+    node.cluster_id = record.cluster_id;
+    node.pool_id = record.pool_id;
+  }
+  node.highest_epoch = std::max(node.highest_epoch, record.highest_epoch);
+  node.highest_block_id = std::max(node.highest_block_id, record.highest_block_id);
+  node.highest_generation_stamp = std::max(node.highest_generation_stamp, record.highest_generation_stamp);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events) {
+  if (options.directories.empty()) return MakeError(ErrorKind::kInvalidArgument, "dfs.datanode.data.dir names no directory");
+  if (options.max_block_bytes == 0 || options.max_block_bytes > kMaxCapacity) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("cairn.block.max-size is {}, must be 1 to {}", options.max_block_bytes, kMaxCapacity));
+  }
+  Random random = env->NewRandom();
+  VersionRecord node = Peek(options, env);
+  if (node.datanode_uuid.empty()) node.datanode_uuid = random.Uuid();
+
+  OpenedBlockStore opened;
+  std::vector<std::unique_ptr<Volume>> volumes;
+  for (size_t i = 0; i < options.directories.size(); ++i) {
+    VersionRecord fresh = node;
+    fresh.storage_uuid = random.Uuid();
+    const VolumeOptions volume_options{.directory = options.directories[i],
+                                       .index = i,
+                                       .reserved_bytes = options.reserved_bytes,
+                                       .format_empty = options.format_empty,
+                                       .deleter = options.deleter};
+    absl::StatusOr<std::unique_ptr<Volume>> volume = Volume::Open(env, events, volume_options, fresh);
+    if (!volume.ok()) {
+      opened.failures.push_back(std::string(volume.status().message()));
+      if (opened.failures.size() > options.tolerated_failed_volumes) return volume.status();
+      continue;
+    }
+    RETURN_IF_ERROR(Join(node, (*volume)->version_at_open(), (*volume)->directory(), options.cluster_id));
+    volumes.push_back(*std::move(volume));
+  }
+  if (volumes.empty()) return MakeError(ErrorKind::kInvalidArgument, fmt::format("no data directory can be used: {}", opened.failures.front()));
+
+  opened.scans.resize(volumes.size());
+  std::atomic<size_t> running{volumes.size()};
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    volumes[i]->disk()->Post([&, volume = volumes[i].get(), result = &opened.scans[i]] {
+      *result = ScanVolume(volume, env->boot_id(), node.pool_id);
+      running.fetch_sub(1, std::memory_order_acq_rel);
+      env->Wake();
+    });
+  }
+  const bool all_done =
+      env->BlockUntil([&running] { return running.load(std::memory_order_acquire) == 0; }, SteadyTime::Infinite());
+  if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    if (opened.scans[i].status.ok()) continue;
+    const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));
+    opened.failures.push_back(std::string(why.message()));
+    if (opened.failures.size() > options.tolerated_failed_volumes) return why;
+    volumes[i]->Fail(why);
+  }
+  node.storage_uuid.clear();
+  auto store = std::make_unique<FileBlockStore>(env, options, std::move(volumes), node);
+  store->SettleDuplicates();
+  opened.identity = store.get();
+  opened.store = std::move(store);
+  return opened;
+}
+
+void FileBlockStore::SettleDuplicates() {
+  const auto better = [](const ReplicaRecord& a, const ReplicaRecord& b) {
+    if (a.corrupt() != b.corrupt()) return !a.corrupt();
+    if (a.stamp() != b.stamp()) return a.stamp() > b.stamp();
+    if ((a.state() == ReplicaState::kFinalized) != (b.state() == ReplicaState::kFinalized)) return a.state() == ReplicaState::kFinalized;
+    return a.length() >= b.length();
+  };
+  for (size_t i = 0; i < volumes_.size(); ++i) {
+    for (size_t j = i + 1; j < volumes_.size(); ++j) {
+      MutexLock lock_a(volumes_[i]->shard().mu);
+      MutexLock lock_b(volumes_[j]->shard().mu);
+      ReplicaIndex& a = volumes_[i]->shard().replicas;
+      ReplicaIndex& b = volumes_[j]->shard().replicas;
+      for (auto at = a.begin(); at != a.end();) {
+        const auto twin = b.find(at->first);
+        if (twin == b.end()) {
+          ++at;
+          continue;
+        }
+        const bool keep_first = better(at->second, twin->second);
+        const ReplicaRecord& worse = keep_first ? twin->second : at->second;
+        Volume* holder = (keep_first ? volumes_[j] : volumes_[i]).get();
+        holder->CountReplica(-1);
+        holder->deleter().Add(
+            {.id = at->first, .stamp = worse.stamp(), .length = worse.length(), .used_bytes = worse.used_bytes()});
+        if (keep_first) {
+          b.erase(twin);
+          ++at;
+        } else {
+          at = a.erase(at);
+        }
+      }
+    }
+  }
+  for (const auto& volume : volumes_) {
+    MutexLock lock(volume->shard().mu);
+    gate_.Count(static_cast<int64_t>(volume->shard().replicas.size()));
+  }
+}
+
+VersionRecord FileBlockStore::Get() const {
+  MutexLock lock(identity_mu_);
+  return identity_;
+}
+
+absl::Status FileBlockStore::WriteIdentity() {
+  VersionRecord record;
+  {
+    MutexLock lock(identity_mu_);
+    record = identity_;
+  }
+  absl::Status last = MakeError(ErrorKind::kDiskFull, "no volume is left that could remember it");
+  bool any = false;
+  for (const auto& volume : volumes_) {
+    if (volume->failed()) continue;
+    if (const absl::Status written = volume->WriteVersion(record); written.ok()) {
+      any = true;
+    } else {
+      last = Annotate(written, fmt::format("writing VERSION of {}", volume->directory()));
+      volume->Fail(last);
+    }
+  }
+  if (!any) return last;
+  MutexLock lock(identity_mu_);
+  written_ = record;
+  return absl::OkStatus();
+}
+
+absl::Status FileBlockStore::AdoptCluster(std::string cluster_id, std::string pool_id) {
+  if (pool_id.size() != kPoolIdBytes) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("pool id of {} bytes, must be {}", pool_id.size(), kPoolIdBytes));
+  }
+  {
+    MutexLock lock(identity_mu_);
+    if (!identity_.cluster_id.empty()) {
+      if (identity_.cluster_id == cluster_id && identity_.pool_id == pool_id) return absl::OkStatus();
+      return MakeError(ErrorKind::kInvalidArgument,
+                       fmt::format("this DataNode is of cluster {}, the NameNode of {}", identity_.cluster_id, cluster_id));
+    }
+    identity_.cluster_id = std::move(cluster_id);
+    identity_.pool_id = std::move(pool_id);
+  }
+  return WriteIdentity();
+}
+
+absl::Status FileBlockStore::RememberEpoch(Epoch epoch) {
+  {
+    MutexLock lock(identity_mu_);
+    if (epoch.value() <= identity_.highest_epoch) return absl::OkStatus();
+    identity_.highest_epoch = epoch.value();
+  }
+  return WriteIdentity();
+}
+
+absl::Status FileBlockStore::RememberIds(BlockId next_block, GenerationStamp next_stamp) {
+  {
+    MutexLock lock(identity_mu_);
+    identity_.highest_block_id = std::max(identity_.highest_block_id, next_block.value());
+    identity_.highest_generation_stamp = std::max(identity_.highest_generation_stamp, next_stamp.value());
+    // Ids are given out in steps, so 2^16 blocks are more than 2^16 ids.
+    if (identity_.highest_block_id < written_.highest_block_id + kIdsWrittenEvery * kBlockIdStep &&
+        identity_.highest_generation_stamp < written_.highest_generation_stamp + kIdsWrittenEvery) {
+      return absl::OkStatus();
+    }
+  }
+  return WriteIdentity();
+}
+
+}  // namespace cairn::datanode

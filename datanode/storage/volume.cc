@@ -1,0 +1,238 @@
+#include "datanode/storage/volume.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/fault_points.h"
+#include "common/status.h"
+
+namespace cairn::datanode {
+namespace {
+
+constexpr absl::Duration kRefreshInterval = absl::Seconds(10);
+// Less room than one packet: the volume says that it is full before a writer has to find out.
+constexpr uint64_t kLeastRoom = 1 << 20;
+
+uint64_t Less(uint64_t from, uint64_t what) { return from > what ? from - what : 0; }
+
+bool IsOurs(const std::string& name) { return name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK"); }
+
+}  // namespace
+
+Volume::Volume(Env* env, EventLog* events, VolumeOptions options)
+    : env_(env),
+      events_(events),
+      options_(std::move(options)),
+      directory_made_(65536),
+      directory_durable_(65536),
+      first_level_durable_(256),
+      disk_(env->executors().NewExecutor(fmt::format("disk-{}", options_.index))) {
+  deleter_ = std::make_unique<Deleter>(
+      env, fmt::format("deleter-{}", options_.index), options_.deleter, [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
+      [this] { return disk_->QueueDepth() > 0; });
+}
+
+Volume::~Volume() {
+  deleter_.reset();  // It asks the disk executor how busy it is.
+  disk_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(Env* env, EventLog* events, VolumeOptions options, const VersionRecord& fresh) {
+  std::unique_ptr<Volume> volume(new Volume(env, events, std::move(options)));
+  RETURN_IF_ERROR(Annotate(volume->OpenDirectory(fresh), fmt::format("data directory {}", volume->directory())));
+  return volume;
+}
+
+absl::Status Volume::OpenDirectory(const VersionRecord& fresh) {
+  LocalFileSystem& files = env_->files();
+  const std::string version_path = directory() + "/VERSION";
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(directory()));
+  if (!exists) {
+    if (!options_.format_empty) return MakeError(ErrorKind::kNotFound, "does not exist; is its disk mounted?");
+    RETURN_IF_ERROR(files.MakeDirectories(directory()));
+  }
+  ASSIGN_OR_RETURN(lock_, files.Lock(directory()));
+  ASSIGN_OR_RETURN(const bool formatted, files.Exists(version_path));
+  if (!formatted) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory()));
+    const auto foreign = std::find_if(names.begin(), names.end(), [](const std::string& name) { return !IsOurs(name); });
+    // A cut-off format leaves these two; they hold nothing before VERSION is there.
+    const bool half_made = foreign != names.end() && (*foreign == "blocks" || *foreign == "recycle" || foreign->starts_with("VERSION"));
+    if (foreign != names.end() && !half_made) {
+      return MakeError(ErrorKind::kInvalidArgument,
+                       fmt::format("has no VERSION but holds \"{}\": not a volume of Cairn, and only an empty directory is made one", *foreign));
+    }
+    if (!options_.format_empty) {
+      return MakeError(ErrorKind::kInvalidArgument, "is empty, and making new volumes is not allowed here; is its disk mounted?");
+    }
+    RETURN_IF_ERROR(Format(fresh));
+  }
+  ASSIGN_OR_RETURN(const std::string json, files.ReadWhole(version_path));
+  ASSIGN_OR_RETURN(version_, DecodeVersion(json));
+  storage_uuid_ = version_.storage_uuid;
+  // Finds out now, and not at the first write, that the disk is read-only.
+  RETURN_IF_ERROR(Annotate(files.WriteWhole(version_path, EncodeVersion(version_)), "cannot be written"));
+  return RefreshSpace();
+}
+
+absl::Status Volume::Format(const VersionRecord& fresh) {
+  LocalFileSystem& files = env_->files();
+  RETURN_IF_ERROR(files.MakeDirectories(directory() + "/blocks"));
+  RETURN_IF_ERROR(files.MakeDirectories(directory() + "/recycle"));
+  RETURN_IF_ERROR(files.SyncDirectory(directory()));
+  return files.WriteWhole(directory() + "/VERSION", EncodeVersion(fresh));
+}
+
+absl::Status Volume::WriteVersion(VersionRecord record) {
+  record.storage_uuid = storage_uuid_;
+  return env_->files().WriteWhole(directory() + "/VERSION", EncodeVersion(record));
+}
+
+std::string Volume::DirectoryOf(BlockId id) const { return fmt::format("{}/blocks/{}/{}", directory(), FirstLevel(id), SecondLevel(id)); }
+
+std::string Volume::PathOf(BlockId id) const { return fmt::format("{}/blk_{}", DirectoryOf(id), id.value()); }
+
+absl::Status Volume::MakeDirectoryOf(BlockId id) {
+  const size_t index = FirstLevel(id) << 8 | SecondLevel(id);
+  if (directory_made_[index]) return absl::OkStatus();
+  RETURN_IF_ERROR(env_->files().MakeDirectories(DirectoryOf(id)));
+  directory_made_[index] = true;
+  return absl::OkStatus();
+}
+
+absl::Status Volume::SyncDirectoryOf(BlockId id) {
+  RETURN_IF_ERROR(FaultPoint("volume.before_directory_sync"));
+  LocalFileSystem& files = env_->files();
+  RETURN_IF_ERROR(files.SyncDirectory(DirectoryOf(id)));
+  const size_t index = FirstLevel(id) << 8 | SecondLevel(id);
+  if (!directory_durable_[index]) {
+    RETURN_IF_ERROR(files.SyncDirectory(fmt::format("{}/blocks/{}", directory(), FirstLevel(id))));
+    if (!first_level_durable_[FirstLevel(id)]) {
+      RETURN_IF_ERROR(files.SyncDirectory(directory() + "/blocks"));
+      first_level_durable_[FirstLevel(id)] = true;
+    }
+    directory_durable_[index] = true;
+  }
+  return absl::OkStatus();
+}
+
+void Volume::Fail(const absl::Status& why) {
+  std::vector<std::shared_ptr<WriterLink>> writers;
+  {
+    MutexLock lock(shard_.mu);
+    if (failed_.exchange(true, std::memory_order_acq_rel)) return;
+    v1::ReportEvent event;
+    event.set_type(v1::STORAGE_STATE_CHANGED);
+    event.set_storage_uuid(storage_uuid_);
+    event.set_storage_state(v1::FAILED);
+    events_->Append(std::move(event));
+    for (const auto& [id, record] : shard_.replicas) {
+      if (record.open() == nullptr || record.open()->writer == nullptr) continue;
+      record.open()->writer->Revoke();
+      writers.push_back(record.open()->writer);
+    }
+  }
+  {
+    MutexLock lock(failure_mu_);
+    failure_ = std::string(why.message());
+  }
+  for (const auto& writer : writers) writer->Stop();
+}
+
+std::string Volume::failure() const {
+  MutexLock lock(failure_mu_);
+  return failure_;
+}
+
+bool Volume::TryGrow(uint64_t bytes, uint64_t own_reservation) {
+  if (bytes > remaining_bytes() + own_reservation) return false;
+  Adjust(static_cast<int64_t>(bytes));
+  return true;
+}
+
+void Volume::NoteFull() { full_.store(true, std::memory_order_relaxed); }
+
+absl::Status Volume::RefreshSpace() {
+  ASSIGN_OR_RETURN(const LocalFileSystem::Space space, env_->files().SpaceOf(directory()));
+  used_when_asked_.store(used_bytes(), std::memory_order_relaxed);
+  capacity_.store(space.capacity_bytes, std::memory_order_relaxed);
+  available_.store(space.available_bytes, std::memory_order_relaxed);
+  if (space.available_bytes > kLeastRoom) full_.store(false, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+void Volume::MaybeRefreshSpace() {
+  const SteadyTime now = env_->clock().Now();
+  if (now < next_refresh_) return;
+  next_refresh_ = now + kRefreshInterval;
+  if (const absl::Status refreshed = RefreshSpace(); !refreshed.ok()) Fail(Annotate(refreshed, "asking for its space"));
+}
+
+uint64_t Volume::remaining_bytes() const {
+  if (failed() || full_.load(std::memory_order_relaxed)) return 0;
+  const uint64_t used = used_bytes();
+  const uint64_t asked = used_when_asked_.load(std::memory_order_relaxed);
+  const uint64_t capacity = capacity_.load(std::memory_order_relaxed);
+  // What the file system had free, less what we wrote since, plus what we deleted.
+  const uint64_t available = used >= asked ? Less(available_.load(std::memory_order_relaxed), used - asked)
+                                           : available_.load(std::memory_order_relaxed) + (asked - used);
+  // Others on this disk live in the reserve; only what they have not used of it is still held back.
+  const uint64_t others = Less(capacity, available + used);
+  const uint64_t held_back = Less(options_.reserved_bytes, others);
+  const uint64_t share = Less(Less(capacity, options_.reserved_bytes), used);
+  return Less(std::min(share, Less(available, held_back)), reserved_.load(std::memory_order_relaxed));
+}
+
+absl::Status Volume::FullError(const std::string& what) const {
+  Error error;
+  error.kind = ErrorKind::kDiskFull;
+  error.message = fmt::format("{}: {} has {} bytes left for replicas ({} used, {} reserved for writers, {} kept free for others)", what,
+                              directory(), remaining_bytes(), used_bytes(), reserved_.load(std::memory_order_relaxed), options_.reserved_bytes);
+  error.reason = "NO_SPACE";
+  error.key = "dfs.datanode.du.reserved";
+  error.limit = static_cast<int64_t>(options_.reserved_bytes);
+  return MakeError(std::move(error));
+}
+
+v1::StorageStatistics Volume::Statistics() const {
+  v1::StorageStatistics statistics;
+  statistics.set_storage_uuid(storage_uuid_);
+  statistics.set_state(failed() ? v1::FAILED : v1::HEALTHY);
+  statistics.set_capacity_bytes(Less(capacity_.load(std::memory_order_relaxed), options_.reserved_bytes));
+  statistics.set_used_bytes(used_bytes());
+  statistics.set_remaining_bytes(remaining_bytes());
+  statistics.set_replicas(replicas_.load(std::memory_order_relaxed));
+  statistics.set_directory(directory());
+  statistics.set_read_only(!failed() && remaining_bytes() < kLeastRoom);
+  return statistics;
+}
+
+absl::Status Volume::Remove(const Deleter::File& file) {
+  if (failed()) return MakeError(ErrorKind::kDiskFull, fmt::format("volume {} has failed: {}", directory(), failure()));
+  const absl::Status removed = env_->files().Remove(PathOf(file.id));
+  if (!removed.ok() && KindOf(removed) != ErrorKind::kNotFound) {
+    Fail(Annotate(removed, "deleting a replica"));
+    return removed;
+  }
+  Adjust(-static_cast<int64_t>(file.used_bytes));
+  events_->Append(EventOf(v1::DELETED, file.id, ReplicaRecord(file.stamp, ReplicaState::kFinalized, file.length, kMinBytesPerChecksum)));
+  return absl::OkStatus();
+}
+
+v1::ReportEvent Volume::EventOf(v1::ReportEventType type, BlockId id, const ReplicaRecord& record) const {
+  v1::ReportEvent event;
+  event.set_type(type);
+  event.set_storage_uuid(storage_uuid_);
+  v1::ReplicaEntry* entry = event.mutable_replica();
+  entry->set_block_id(id.value());
+  entry->set_generation_stamp(record.stamp().value());
+  entry->set_length_bytes(record.length());
+  entry->set_state(static_cast<v1::ReplicaState>(record.state()));  // The numbers are the same.
+  entry->set_corrupt(record.corrupt());
+  return event;
+}
+
+}  // namespace cairn::datanode

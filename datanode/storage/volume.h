@@ -1,0 +1,119 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/env/env.h"
+#include "datanode/storage/deleter.h"
+#include "datanode/storage/event_log.h"
+#include "datanode/storage/replica_map.h"
+#include "datanode/storage/version_file.h"
+
+namespace cairn::datanode {
+
+struct VolumeOptions {
+  std::string directory;
+  size_t index = 0;               // For names of threads.
+  uint64_t reserved_bytes = 0;    // dfs.datanode.du.reserved: kept free for others.
+  bool format_empty = false;      // Make a volume of a directory that is empty or absent.
+  DeleterOptions deleter;
+};
+
+// One data directory of a DataNode:
+//   VERSION                                    version_file.h
+//   blocks/<(id>>4)&255>/<(id>>12)&255>/blk_<id>   replicas, whatever their state
+//   recycle/                                   for files to be used again
+//   quarantine/                                files that are no replicas of ours; never served, never deleted
+//
+// Owns its shard of the replica map, its disk executor (all that writes and syncs runs there, so that one sync for many has its place) and its
+// deleter. Full is not failed: it stops taking bytes and still serves. A failed write, sync or read of a directory fails it for good: its
+// rows stop counting, its writers end, nothing is tried again.
+//
+// Counters are atomics, memory only; calls marked (disk) block.
+class Volume {
+ public:
+  // (disk) Locks the directory and reads VERSION, or makes it from `fresh`. Errors say what is wrong with the directory, and what to do.
+  static absl::StatusOr<std::unique_ptr<Volume>> Open(Env* env, EventLog* events, VolumeOptions options, const VersionRecord& fresh);
+  ~Volume();
+
+  const std::string& storage_uuid() const { return storage_uuid_; }
+  const std::string& directory() const { return options_.directory; }
+  const VersionRecord& version_at_open() const { return version_; }
+  absl::Status WriteVersion(VersionRecord record);  // (disk) With this volume's storage uuid.
+
+  Executor* disk() const { return disk_.get(); }
+  Deleter& deleter() { return *deleter_; }
+  const Deleter& deleter() const { return *deleter_; }
+  ReplicaShard& shard() { return shard_; }
+  EventLog& events() { return *events_; }
+  Env* env() const { return env_; }
+
+  std::string PathOf(BlockId id) const;
+  absl::Status MakeDirectoryOf(BlockId id);  // (disk, on disk()) Not yet durable.
+  absl::Status SyncDirectoryOf(BlockId id);  // (disk, on disk()) With those above it, the first time.
+  std::string QuarantineDirectory() const { return options_.directory + "/quarantine"; }
+
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Numbers the event and revokes every writer. The first call acts. Any thread, no shard lock held.
+  void Fail(const absl::Status& why);
+  std::string failure() const ABSL_LOCKS_EXCLUDED(failure_mu_);
+
+  // Space. Used grows with what is written; a reservation holds room for what a writer said it would write.
+  bool TryGrow(uint64_t bytes, uint64_t own_reservation);  // False: no room.
+  void Adjust(int64_t used_bytes) { used_.fetch_add(static_cast<uint64_t>(used_bytes), std::memory_order_relaxed); }
+  void Reserve(uint64_t bytes) { reserved_.fetch_add(bytes, std::memory_order_relaxed); }
+  void Unreserve(uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void NoteFull();            // The file system said so, whatever the counters say.
+  void MaybeRefreshSpace();   // (disk, on disk()) At most every few seconds.
+  uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t remaining_bytes() const;
+  absl::Status FullError(const std::string& what) const;
+  v1::StorageStatistics Statistics() const;  // Without `replicas`.
+
+  void CountReplica(int64_t change) { replicas_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed); }
+
+  // (disk) Unlinks and numbers DELETED. Any executor; trouble fails the volume.
+  absl::Status Remove(const Deleter::File& file);
+
+  v1::ReportEvent EventOf(v1::ReportEventType type, BlockId id, const ReplicaRecord& record) const;
+
+ private:
+  Volume(Env* env, EventLog* events, VolumeOptions options);
+  absl::Status OpenDirectory(const VersionRecord& fresh);
+  absl::Status Format(const VersionRecord& fresh);
+  absl::Status RefreshSpace();
+  static size_t FirstLevel(BlockId id) { return (id.value() >> 4) & 255; }
+  static size_t SecondLevel(BlockId id) { return (id.value() >> 12) & 255; }
+  std::string DirectoryOf(BlockId id) const;
+
+  Env* const env_;
+  EventLog* const events_;
+  const VolumeOptions options_;
+  std::unique_ptr<DirectoryLock> lock_;
+  VersionRecord version_;        // As read at open; then constant.
+  std::string storage_uuid_;     // Constant after Open.
+  ReplicaShard shard_;
+  std::atomic<bool> failed_{false};
+  mutable Mutex failure_mu_;
+  std::string failure_ ABSL_GUARDED_BY(failure_mu_);
+  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> reserved_{0};
+  std::atomic<uint64_t> replicas_{0};
+  std::atomic<uint64_t> capacity_{0};          // Of the file system.
+  std::atomic<uint64_t> available_{0};         // At the last refresh,
+  std::atomic<uint64_t> used_when_asked_{0};   // when used_ was this.
+  std::atomic<bool> full_{false};
+  // Of the disk executor.
+  SteadyTime next_refresh_;
+  std::vector<bool> directory_made_;
+  std::vector<bool> directory_durable_;
+  std::vector<bool> first_level_durable_;
+  std::unique_ptr<Deleter> deleter_;
+  std::unique_ptr<Executor> disk_;  // Last: ends before what its tasks use.
+};
+
+}  // namespace cairn::datanode
