@@ -26,8 +26,8 @@ class LocalRocksdbFileSystem : public rocksdb::FileSystem {
 
   IOStatus NewSequentialFile(const std::string& path, const FileOptions& options, std::unique_ptr<rocksdb::FSSequentialFile>* result,
                              IODebugContext* dbg) override;
-  IOStatus NewRandomAccessFile(const std::string& path, const FileOptions& options,
-                               std::unique_ptr<rocksdb::FSRandomAccessFile>* result, IODebugContext* dbg) override;
+  IOStatus NewRandomAccessFile(const std::string& path, const FileOptions& options, std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override;
   // An existing file is emptied.
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options, std::unique_ptr<rocksdb::FSWritableFile>* result,
                            IODebugContext* dbg) override;

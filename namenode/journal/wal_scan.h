@@ -1,0 +1,40 @@
+#pragma once
+
+// A look at RocksDB's logs before RocksDB opens them.
+//
+// Why: a power cut may tear the last record of the newest log, whose write was under way; that record was never acknowledged
+// and may go. But RocksDB cannot tell it from a synced record in which a bit flipped: it either drops both silently (and all that follows)
+// or refuses both. We can: a torn write misses whole sectors, a flipped bit does not, and nothing is ever written after
+// a record that was not synced.
+//
+// Format of a log (WAL and MANIFEST), as RocksDB's db/log_format.h has it: blocks of 32,768 bytes; in a block fragments of
+//   u32 masked CRC-32C of type and payload, little-endian | u16 payload length, little-endian | u8 type | payload
+// type 1 full, 2 first, 3 middle, 4 last; a record is one full fragment or first, middle..., last, each in the next block. Fewer
+// than 7 bytes at the end of a block are zeros. Types 5 to 8 belong to recycled logs, which we never make. Masked means rotated right by
+// 15 bits, plus 0xa282ead8.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/env/file_system.h"
+
+namespace cairn::namenode {
+
+struct LogScan {
+  uint64_t records = 0;
+  // Set when the log ends in a record that misses whole sectors and nothing follows it: where that record begins.
+  std::optional<uint64_t> torn_at;
+};
+
+// Reads a whole log. kCorruptMetadata naming `name` and the offset for any damage that is not a torn last record.
+absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name);
+
+// Scans the newest *.log file of a database directory and the MANIFEST that CURRENT names; cuts a torn last record off (synced) and logs
+// the cut. kNotFound without CURRENT; kCorruptMetadata naming file and offset for other damage, after which nothing was changed.
+absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& files);
+
+}  // namespace cairn::namenode

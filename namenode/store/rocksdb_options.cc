@@ -1,0 +1,98 @@
+#include "namenode/store/rocksdb_options.h"
+
+#include <cstdarg>
+#include <memory>
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
+
+#include "common/error.h"
+
+namespace cairn::namenode {
+namespace {
+
+class NoLogger : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+  rocksdb::Status Close() override { return rocksdb::Status::OK(); }
+};
+
+void MakeRepeatable(rocksdb::Options& options) {
+  options.info_log = std::make_shared<NoLogger>();
+  // Memtables never fill: the simulation flushes by its own count, since sizes in bytes differ between runs.
+  options.write_buffer_size = 1ull << 30;
+  options.db_write_buffer_size = 0;
+  options.arena_block_size = 64 << 10;
+  options.max_write_buffer_number = 64;
+  options.max_total_wal_size = 1ull << 40;
+  // Writes never wait for a background job, which only runs when the simulation pumps.
+  options.level0_slowdown_writes_trigger = 1 << 20;
+  options.level0_stop_writes_trigger = 1 << 20;
+  options.soft_pending_compaction_bytes_limit = 0;
+  options.hard_pending_compaction_bytes_limit = 0;
+  options.max_file_opening_threads = 1;
+  options.max_subcompactions = 1;
+  options.max_bgerror_resume_count = 0;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  options.avoid_flush_during_shutdown = true;
+  options.allow_concurrent_memtable_write = false;
+  options.enable_write_thread_adaptive_yield = false;
+  options.manifest_preallocation_size = 0;
+  options.skip_checking_sst_file_sizes_on_db_open = true;  // Would use a thread.
+}
+
+}  // namespace
+
+rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env) {
+  rocksdb::Options options;
+  options.env = env;
+  options.write_buffer_size = tuning.write_buffer_bytes;
+  options.db_write_buffer_size = tuning.write_buffer_bytes;
+  options.max_total_wal_size = 4 * tuning.write_buffer_bytes;
+  options.compression = rocksdb::kNoCompression;
+  options.bottommost_compression = rocksdb::kNoCompression;
+  options.level_compaction_dynamic_level_bytes = true;
+  options.max_background_jobs = 2;
+  options.max_open_files = 512;
+  options.bytes_per_sync = 1 << 20;
+  options.max_log_file_size = 16 << 20;
+  options.keep_log_file_num = 4;
+
+  // Logs: a record that was synced must never be dropped in silence, and a missing log must be noticed. Recycled logs would hold
+  // whole old records behind the newest one.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.track_and_verify_wals_in_manifest = true;
+  options.recycle_log_file_num = 0;
+  options.wal_compression = rocksdb::kNoCompression;
+
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(tuning.block_cache_bytes);
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.checksum = rocksdb::kXXH3;  // Debian's CRC32C is a table look-up.
+  table.block_size = 8 << 10;
+  table.format_version = 5;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  // A listing beside a mass deletion must not step over every tombstone for ever: files full of them are compacted early.
+  options.table_properties_collector_factories.push_back(rocksdb::NewCompactOnDeletionCollectorFactory(4096, 2048));
+
+  if (tuning.simulated) MakeRepeatable(options);
+  return options;
+}
+
+absl::Status FromRocksdb(const rocksdb::Status& status, const char* context) {
+  if (status.ok()) return absl::OkStatus();
+  std::string message = fmt::format("{}: {}", context, status.ToString());
+  if (status.IsCorruption()) return MakeError(ErrorKind::kCorruptMetadata, std::move(message));
+  if (status.IsNoSpace()) return MakeError(ErrorKind::kDiskFull, std::move(message));
+  return absl::InternalError(message);
+}
+
+}  // namespace cairn::namenode
