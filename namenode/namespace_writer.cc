@@ -1,0 +1,256 @@
+#include "namenode/namespace_writer.h"
+
+#include <atomic>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "common/check.h"
+#include "common/error.h"
+#include "common/mutex.h"
+#include "common/status.h"
+
+namespace cairn::namenode {
+namespace {
+
+struct Pending {
+  v1::Mutation mutation;
+  NamespaceWriter::Done done;
+  SteadyTime queued_at;
+  absl::StatusOr<v1::MutationResult> result = absl::InternalError("not applied");
+  bool acted = false;
+};
+using Group = std::vector<Pending>;
+
+}  // namespace
+
+struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
+  Impl(Options opts, MetaStore* s, Journal* j, Executor* e, const Clock* c, ApplyFunction f)
+      : options(opts), store(s), journal(j), executor(e), clock(c), apply(std::move(f)) {}
+
+  void Submit(v1::Mutation mutation, Done done) ABSL_LOCKS_EXCLUDED(mu);
+  void ScheduleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Turn() ABSL_LOCKS_EXCLUDED(mu);
+  std::optional<Pending> TakeOne() ABSL_LOCKS_EXCLUDED(mu);
+  absl::Status ApplyOne(Pending& pending, StoreTransaction& txn);
+  void Committed(Group group, const CommitSample& sample, const absl::Status& status);
+  void Answer(Group group);
+  void EnterReadOnly(const absl::Status& cause, Group group, const absl::Status& answer);
+  void AfterTurn() ABSL_LOCKS_EXCLUDED(mu);
+
+  const Options options;
+  MetaStore* const store;
+  Journal* const journal;
+  Executor* const executor;
+  const Clock* const clock;
+  const ApplyFunction apply;
+
+  mutable Mutex mu;
+  std::deque<Pending> queue ABSL_GUARDED_BY(mu);
+  bool scheduled ABSL_GUARDED_BY(mu) = false;  // A turn is posted.
+  bool closed ABSL_GUARDED_BY(mu) = false;     // The writer is gone; a posted turn may still come.
+  bool stopping ABSL_GUARDED_BY(mu) = false;
+  absl::AnyInvocable<void()> on_stopped ABSL_GUARDED_BY(mu);
+  std::optional<absl::Status> refusal ABSL_GUARDED_BY(mu);  // Set: read-only, and why.
+
+  // Writer's executor only; the observers are set before the first Submit.
+  bool committing = false;
+  Observer observer;
+  CommitObserver commit_observer;
+
+  std::atomic<uint64_t> batches{0};
+  std::atomic<uint64_t> mutations{0};
+  std::atomic<uint64_t> acted{0};
+  std::atomic<uint64_t> refused{0};
+};
+
+void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
+  const size_t bytes = mutation.ByteSizeLong();
+  std::optional<absl::Status> answer;
+  if (bytes > options.max_mutation_bytes) {
+    answer = MakeError(ErrorKind::kInvalidArgument,
+                       fmt::format("a change of {} bytes; one may have {}: ask for less at a time", bytes, options.max_mutation_bytes));
+  } else {
+    const SteadyTime now = clock->Now();
+    const MutexLock lock(mu);
+    if (refusal) {
+      answer = *refusal;
+    } else if (stopping) {
+      answer = MakeError(ErrorKind::kRetriable, "the NameNode is stopping");
+    } else if (queue.size() >= options.max_queued) {
+      answer = MakeError(ErrorKind::kRetriable, fmt::format("{} changes are waiting already; try again", queue.size()));
+    } else {
+      queue.push_back(Pending{.mutation = std::move(mutation), .done = std::move(done), .queued_at = now});
+      ScheduleLocked();
+    }
+  }
+  if (answer) {
+    // On the executor, as every answer.
+    executor->Post([done = std::move(done), status = *std::move(answer)]() mutable { done(std::move(status)); });
+  }
+}
+
+void NamespaceWriter::Impl::ScheduleLocked() {
+  if (scheduled) return;
+  scheduled = true;
+  executor->Post([self = shared_from_this()] { self->Turn(); });
+}
+
+std::optional<Pending> NamespaceWriter::Impl::TakeOne() {
+  const MutexLock lock(mu);
+  if (queue.empty()) return std::nullopt;
+  std::optional<Pending> first(std::move(queue.front()));
+  queue.pop_front();
+  return first;
+}
+
+void NamespaceWriter::Impl::Turn() {
+  {
+    const MutexLock lock(mu);
+    scheduled = false;
+    if (closed) return;
+  }
+  if (committing) return;  // The end of that commit comes back here.
+  const std::unique_ptr<StoreTransaction> txn = store->NewTransaction();
+  Group group;
+  while (group.size() < options.max_batch && txn->ApproximateBytes() < options.max_batch_bytes) {
+    std::optional<Pending> pending = TakeOne();
+    if (!pending) break;
+    group.push_back(*std::move(pending));
+    if (const absl::Status status = ApplyOne(group.back(), *txn); !status.ok())
+      return EnterReadOnly(status, std::move(group),
+                           MakeError(ErrorKind::kReadOnly, fmt::format("not done: {}", std::string(status.message()))));
+  }
+  if (txn->writes() == 0) {
+    // Refusals and repeats only: they say what is committed already.
+    Answer(std::move(group));
+    return AfterTurn();
+  }
+  EffectBatch batch = txn->TakeEffects();
+  CommitSample sample{.mutations = group.size(), .bytes = batch.bytes.size(), .commit_time = absl::ZeroDuration()};
+  committing = true;
+  const SteadyTime begun = clock->Now();
+  journal->Commit(std::move(batch),
+                  [self = shared_from_this(), group = std::move(group), sample, begun](const absl::Status& status) mutable {
+                    sample.commit_time = self->clock->Now() - begun;
+                    self->Committed(std::move(group), sample, status);
+                  });
+}
+
+absl::Status NamespaceWriter::Impl::ApplyOne(Pending& pending, StoreTransaction& txn) {
+  if (pending.mutation.time_ms() == 0) pending.mutation.set_time_ms(absl::ToUnixMillis(clock->WallNow()));
+  const uint64_t writes = txn.writes();
+  pending.result = apply(pending.mutation, txn);
+  if (!pending.result.ok()) return pending.result.status();
+  pending.acted = txn.writes() != writes;
+  CAIRN_CHECK(!(pending.acted && pending.result->has_error()), "a refused mutation has written");
+  return absl::OkStatus();
+}
+
+void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, const absl::Status& status) {
+  committing = false;
+  if (!status.ok())
+    return EnterReadOnly(status, std::move(group),
+                         absl::UnavailableError(fmt::format("outcome unknown: {}", std::string(status.message()))));
+  store->Publish();
+  batches.fetch_add(1, std::memory_order_relaxed);
+  if (commit_observer) commit_observer(sample);
+  if (observer) {
+    std::vector<Applied> applied;
+    for (const Pending& pending : group)
+      if (pending.acted) applied.push_back({&pending.mutation, &*pending.result});
+    observer(applied);
+  }
+  Answer(std::move(group));
+  AfterTurn();
+}
+
+void NamespaceWriter::Impl::Answer(Group group) {
+  for (Pending& pending : group) {
+    const bool is_refused = pending.result->has_error();
+    mutations.fetch_add(1, std::memory_order_relaxed);
+    if (pending.acted) acted.fetch_add(1, std::memory_order_relaxed);
+    if (is_refused) refused.fetch_add(1, std::memory_order_relaxed);
+    if (is_refused) {
+      pending.done(FromDetail(pending.result->error()));
+    } else {
+      pending.done(std::move(pending.result));
+    }
+  }
+}
+
+void NamespaceWriter::Impl::EnterReadOnly(const absl::Status& cause, Group group, const absl::Status& answer) {
+  spdlog::critical("the namespace takes no more changes until this NameNode is restarted: {}", std::string(cause.message()));
+  const absl::Status read_only_status =
+      MakeError(ErrorKind::kReadOnly, fmt::format("the namespace takes no changes since: {}", std::string(cause.message())));
+  std::deque<Pending> waiting;
+  {
+    const MutexLock lock(mu);
+    refusal = read_only_status;
+    waiting.swap(queue);
+  }
+  for (Pending& pending : group) pending.done(answer);
+  for (Pending& pending : waiting) pending.done(read_only_status);
+  AfterTurn();
+}
+
+void NamespaceWriter::Impl::AfterTurn() {
+  absl::AnyInvocable<void()> then;
+  {
+    const MutexLock lock(mu);
+    if (!queue.empty()) {
+      ScheduleLocked();
+    } else if (stopping) {
+      then = std::move(on_stopped);
+      on_stopped = nullptr;
+    }
+  }
+  if (then) then();
+}
+
+NamespaceWriter::NamespaceWriter(Options options, MetaStore* store, Journal* journal, Executor* executor, const Clock* clock,
+                                 ApplyFunction apply)
+    : impl_(std::make_shared<Impl>(options, store, journal, executor, clock, std::move(apply))) {}
+
+NamespaceWriter::~NamespaceWriter() {
+  const MutexLock lock(impl_->mu);
+  impl_->closed = true;
+}
+
+void NamespaceWriter::SetObserver(Observer observer) { impl_->observer = std::move(observer); }
+
+void NamespaceWriter::SetCommitObserver(CommitObserver observer) { impl_->commit_observer = std::move(observer); }
+
+void NamespaceWriter::Submit(v1::Mutation mutation, Done done) { impl_->Submit(std::move(mutation), std::move(done)); }
+
+bool NamespaceWriter::read_only() const {
+  const MutexLock lock(impl_->mu);
+  return impl_->refusal.has_value();
+}
+
+NamespaceWriter::Stats NamespaceWriter::stats() const {
+  Stats stats;
+  stats.batches = impl_->batches.load(std::memory_order_relaxed);
+  stats.mutations = impl_->mutations.load(std::memory_order_relaxed);
+  stats.acted = impl_->acted.load(std::memory_order_relaxed);
+  stats.refused = impl_->refused.load(std::memory_order_relaxed);
+  const SteadyTime now = impl_->clock->Now();
+  const MutexLock lock(impl_->mu);
+  stats.queued = impl_->queue.size();
+  if (!impl_->queue.empty()) stats.oldest_age = now - impl_->queue.front().queued_at;
+  return stats;
+}
+
+void NamespaceWriter::Stop(absl::AnyInvocable<void()> then) {
+  const MutexLock lock(impl_->mu);
+  CAIRN_CHECK(!impl_->stopping, "the namespace writer was stopped twice");
+  impl_->stopping = true;
+  impl_->on_stopped = std::move(then);
+  impl_->ScheduleLocked();  // A turn with nothing to do calls it.
+}
+
+}  // namespace cairn::namenode
