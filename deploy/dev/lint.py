@@ -25,7 +25,7 @@ def prepare():
         house.print_errors(log)
         return False
     ninja = (house.build_folder("clang") / "build.ninja").read_text(encoding="utf-8")
-    headers = sorted(set(re.findall(r"^build ((?:\S+/)?gen/\S+?\.pb\.cc)", ninja, re.M)))
+    headers = sorted(set(re.findall(r"^build (\S+\.pb\.cc)(?=[ :])", ninja, re.M)))
     headers = [h for h in headers if not h.startswith("/")]
     if headers and house.run_logged(["ninja", "-C", "build/clang", *headers], log, append=True) != 0:
         house.print_errors(log)
