@@ -3,8 +3,8 @@
 // Places where tests make rare things happen. In every build; one relaxed load when nothing is armed; can be armed only in a process that
 // called EnableFaultPoints() (--fault-points), through CAIRN_FAULTS="name=action[;name=action]", an admin call, or Arm().
 //
-// Actions: "error" (the call fails), "error(TEXT)", "crash" (abort without cleaning up), "block" (until disarmed), "delay(MS)", each
-// with an optional "*N" (the first N times only) and "@N" (skip the first N). Thread-safe.
+// Actions: "error" (the call fails), "error(TEXT)", "crash" (exit at once with 134, without cleaning up), "block" (until disarmed),
+// "delay(MS)", each with an optional "*N" (the first N times only) and "@N" (skip the first N). Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -38,8 +38,8 @@ inline absl::Status FaultPoint(const char* name) {
   return internal::HitFault(name);
 }
 
-// Reached where nothing may block (an executor in simulation, a coroutine): how long to wait before asking again, for "block" and
-// "delay"; nothing when there is no reason to wait.
+// Reached where nothing may block (an executor in simulation, a coroutine): how long to wait for "delay", after which the point is
+// passed; InfiniteDuration for "block": wait a little and ask again; nothing when there is no reason to wait.
 inline std::optional<absl::Duration> FaultHold(const char* name) {
   if (!internal::any_fault_armed.load(std::memory_order_relaxed)) [[likely]] return std::nullopt;
   return internal::HitFaultWithoutBlocking(name);
