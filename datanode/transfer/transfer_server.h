@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "common/env/env.h"
+#include "common/task_group.h"
+#include "datanode/transfer/block_transfer.h"
+#include "datanode/transfer/transfer_context.h"
+
+namespace cairn::datanode {
+
+// The DataNode's transfer port. Owns its executors and every connection; a connection is dealt to one executor and stays there, with its
+// mirror. Bounded: streams by options.max_streams, connections by twice that, each stream's bytes by its window.
+class TransferServer {
+ public:
+  // All pointers outlive this.
+  TransferServer(Env* env, BlockStore* store, const TokenVerifier* tokens, TransferOptions options);
+  ~TransferServer();  // CHECKs that it is stopped, or was never started.
+  TransferServer(const TransferServer&) = delete;
+  TransferServer& operator=(const TransferServer&) = delete;
+
+  // Binds and begins to accept. A port in use is an error that names it.
+  absl::Status Start(const HostPort& bind);
+  HostPort local() const;  // After Start: with the port that was given for port 0.
+
+  // Copies a replica of ours; `done` is called once, on one of our executors. kCancelled after Stop. From any thread.
+  void Transfer(TransferRequest request, absl::AnyInvocable<void(absl::Status)> done);
+
+  // Ends the listener and every connection, and calls `then` once, on one of our executors, when nothing runs any more. The disks'
+  // executors must run until then. From any thread, once.
+  void StopAndThen(absl::AnyInvocable<void()> then);
+  bool stopped() const { return stopped_.load(); }
+
+  const TransferCounters& counters() const { return context_.counters; }
+
+ private:
+  struct Lane {
+    std::unique_ptr<Executor> executor;
+    std::unique_ptr<TaskGroup> group;
+  };
+
+  Awaitable<void> AcceptLoop();
+  Awaitable<void> ServeConnection(Lane* lane, std::unique_ptr<Connection> connection);
+  Lane* NextLane();
+
+  Env* const env_;
+  TransferContext context_;
+  std::vector<Lane> lanes_;
+  std::unique_ptr<Listener> listener_;  // Of the first lane's executor.
+  HostPort local_;
+  std::atomic<size_t> next_lane_ = 0;
+  std::atomic<size_t> lanes_running_ = 0;
+  std::atomic<bool> started_ = false;
+  std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace cairn::datanode
