@@ -11,7 +11,7 @@
 #include "tests/testing/sim_disk.h"
 #include "tests/testing/sim_rocksdb_env.h"
 
-namespace cairn::namenode::testing {
+namespace cairn::testing {
 
 class ManualClock : public Clock {
  public:
@@ -79,23 +79,23 @@ class StoreWorld : public Env {
   bool BlockUntil(absl::AnyInvocable<bool()>, SteadyTime) override { CAIRN_CHECK(false, "nothing to wait for"); }
   void Wake() override {}
 
-  cairn::testing::SimDisk& disk() { return disk_; }
-  cairn::testing::SimRocksdbEnv& rocksdb() { return *rocksdb_; }
+  SimDisk& disk() { return disk_; }
+  SimRocksdbEnv& rocksdb() { return *rocksdb_; }
   ManualClock& manual_clock() { return clock_; }
 
  private:
   void Boot() {
     alive_ = std::make_shared<bool>(true);
     view_ = disk_.NewView(alive_);
-    rocksdb_ = cairn::testing::NewSimRocksdbEnv(view_.get(), &clock_);
+    rocksdb_ = NewSimRocksdbEnv(view_.get(), &clock_);
   }
 
   Random random_;
   ManualClock clock_;
-  cairn::testing::SimDisk disk_;
+  SimDisk disk_;
   std::shared_ptr<bool> alive_;
   std::unique_ptr<LocalFileSystem> view_;
-  std::unique_ptr<cairn::testing::SimRocksdbEnv> rocksdb_;
+  std::unique_ptr<SimRocksdbEnv> rocksdb_;
 };
 
-}  // namespace cairn::namenode::testing
+}  // namespace cairn::testing
