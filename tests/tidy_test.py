@@ -170,7 +170,7 @@ def rule_repeatable(tree):
 
 
 def rule_detached(tree):
-    return search_all(tree, r"\basio::detached\b|,\s*detached\s*\)", (), "swallows exceptions: spawn through TaskGroup")
+    return search_all(tree, r"\basio::detached\b|\bco_spawn\s*\([^;]*\bdetached\b", (), "swallows exceptions: spawn through TaskGroup")
 
 
 def rule_types(tree):
@@ -210,7 +210,7 @@ def rule_co_await(tree):
     return complaints
 
 
-OWNED = re.compile(r"thread|executor|owned|owner|\bonly\b|writer|before|constructor|immutable|never chang|lock|guard|task", re.I)
+OWNED = re.compile(r"thread|executor|owned|owner|\bonly\b|writer|before|constructor|immutable|never chang|constant|lock|guard|task", re.I)
 NOT_A_FIELD = re.compile(r"^(using|friend|static|typedef|enum|class|struct|union|template|virtual|explicit|operator|return|public|private|protected)\b")
 
 
@@ -427,7 +427,7 @@ class Rules(unittest.TestCase):
     def test_detached(self):
         self.refuses("detached", "common/env/x.cc", "co_spawn(e, Run(), asio::detached);")
         self.refuses("detached", "common/env/x.cc", "co_spawn(e, Run(), detached);")
-        self.allows("detached", "namenode/x.cc", "Free(detached.subtree);  // of the detached\n")
+        self.allows("detached", "namenode/x.cc", "Free(work, detached);  // of the detached\n")
 
     def test_types(self):
         self.refuses("types", "common/x.h", "void F(absl::string_view s);")

@@ -200,6 +200,7 @@ class RealExecutor final : public Executor {
     return true;
   }
 
+  // Made before the thread; then constant.
   std::unique_ptr<boost::asio::io_context> io_;
   boost::asio::any_io_executor asio_;
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
@@ -212,7 +213,7 @@ class RealExecutor final : public Executor {
   bool sleeping_ ABSL_GUARDED_BY(mu_) = false;  // The loop is in Asio, or about to be, and needs a wake for new work.
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // Last: it uses all of the above. Joined by the destructor only.
 };
 
 }  // namespace

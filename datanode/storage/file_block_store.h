@@ -78,7 +78,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   Env* const env_;
   const uint64_t max_block_bytes_;
   const BootId boot_id_;
-  CreationGate gate_;
+  CreationGate gate_;  // Has its own lock.
   const std::vector<std::unique_ptr<Volume>> volumes_;
   mutable Mutex identity_mu_;
   VersionRecord identity_ ABSL_GUARDED_BY(identity_mu_);

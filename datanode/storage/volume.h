@@ -93,10 +93,10 @@ class Volume {
   Env* const env_;
   EventLog* const events_;
   const VolumeOptions options_;
-  std::unique_ptr<DirectoryLock> lock_;
+  std::unique_ptr<DirectoryLock> lock_;  // Constant after Open.
   VersionRecord version_;        // As read at open; then constant.
   std::string storage_uuid_;     // Constant after Open.
-  ReplicaShard shard_;
+  ReplicaShard shard_;           // Has its own lock.
   std::atomic<bool> failed_{false};
   mutable Mutex failure_mu_;
   std::string failure_ ABSL_GUARDED_BY(failure_mu_);

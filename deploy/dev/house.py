@@ -13,6 +13,7 @@ JOBS = max(1, len(os.sched_getaffinity(0)))
 
 # Folders with sources of ours, for lint, format and the tidy test.
 SOURCE_FOLDERS = ("client", "common", "datanode", "namenode", "tests")
+LONGEST_LINE = 140  # As tests/tidy_test.py has it.
 
 
 def build_folder(preset):
