@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cairn/namespace.pb.h"
+#include "common/ids.h"
+#include "namenode/replicas/datanode_registry.h"
+#include "namenode/store/replica_store.h"
+
+namespace cairn::namenode {
+
+// The rules about one block's copies, as a pure function: which are present, which count, what may be deleted,
+// whether it must be repaired.
+
+struct ReplicaEvidence {
+  ReplicaRow row;
+  std::optional<StorageStanding> standing;  // Nothing: its DataNode has not registered with this NameNode.
+  bool told_to_go = false;                  // An invalidation was sent and is unanswered.
+};
+
+struct BlockEvidence {
+  BlockId id;
+  std::optional<v1::BlockRecord>
+      record;  // Read after the rows: a block is in the namespace before any DataNode hears of it.
+  std::vector<ReplicaEvidence> replicas;  // By storage number.
+  std::vector<StorageStanding> expected;  // Those of the record's expected storages that are registered.
+  uint64_t next_block_id = 0;
+  size_t unregistered_expected = 0;  // Expected storages without a row whose DataNode has not registered yet.
+  bool starting = false;  // So early that DataNodes may still be on their way: what they had is not yet lost.
+  bool keep_unknown =
+      false;  // A rolled-back namespace: blocks without a row are not garbage until an operator says so.
+  int64_t now_ms = 0;
+  int64_t acknowledged_grace_ms = 60'000;
+};
+
+enum class GoReason : uint8_t { kGarbage, kCorrupt, kStale, kExcess };
+
+struct BlockVerdict {
+  uint32_t wanted = 0;   // 0 unless COMMITTED.
+  uint32_t present = 0;  // Nodes with a copy, as repair sees it: good rows, and in the grace what was acknowledged.
+  uint32_t counted = 0;  // Nodes with a copy that counts for deletion.
+  uint32_t corrupt = 0;
+  bool under_replicated = false;
+  bool missing = false;      // COMMITTED, and nothing present.
+  bool quarantined = false;  // Rows of a block that this namespace cannot have made.
+  bool unconfirmed = false;  // An acknowledged storage's stream has not said FINALIZED yet.
+  bool in_grace = false;
+  std::vector<StorageNumber> sources;  // Good rows that can be read, live nodes first.
+  std::vector<std::string> holders;    // DataNodes with any row, or an acknowledgement in the grace: no targets.
+  struct Go {
+    StorageNumber storage;
+    GenerationStamp stamp;
+    GoReason reason;
+  };
+  std::vector<Go> go;  // May be invalidated, all of them together.
+};
+
+// A replica is *good* if it is FINALIZED at the block's stamp and length, not corrupt, not told to go, its
+// storage neither FAILED nor REMOVED and its node not dead. It *counts* if besides its node is live, its
+// storage HEALTHY, the mark of this epoch was sent in this incarnation and this incarnation's walk is past its
+// id.
+//
+// Excess goes if the counted others are at least the wanted number. Corrupt or older-stamp replicas go if at
+// least one other counts; FINALIZED ones of a wrong length, if the wanted number does. Garbage (no row, id
+// below next) goes at once. What was merely acknowledged never counts for any of these. Of a block that is not
+// COMMITTED nothing goes.
+BlockVerdict JudgeBlock(const BlockEvidence& evidence);
+
+}  // namespace cairn::namenode

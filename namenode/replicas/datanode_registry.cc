@@ -1,0 +1,331 @@
+#include "namenode/replicas/datanode_registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "common/error.h"
+#include "common/status.h"
+
+namespace cairn::namenode {
+namespace {
+
+constexpr size_t kSupersededKept = 8;
+
+std::string AddressOf(const v1::DatanodeInfo& info) {
+  return fmt::format("{}:{}", info.transfer().host(), info.transfer().port());
+}
+
+absl::Status Unregistered(const std::string& uuid) {
+  return MakeError(ErrorKind::kUnregistered, fmt::format("DataNode {} is not registered: register first", uuid));
+}
+
+// The worse of what the stream and the heartbeat say.
+v1::StorageState Worse(v1::StorageState reported, v1::StorageState beaten) {
+  return beaten == v1::STORAGE_STATE_UNSPECIFIED ? reported : std::max(reported, beaten);
+}
+
+}  // namespace
+
+DatanodeRegistry::DatanodeRegistry(Options options, const Clock* clock) : options_(std::move(options)), clock_(clock) {}
+
+v1::NodeState DatanodeRegistry::StateOf(const Node& node) const {
+  const absl::Duration silent = clock_->Now() - node.heard;
+  if (silent >= options_.dead_after) return v1::DEAD;
+  return silent >= options_.stale_after ? v1::STALE : v1::LIVE;
+}
+
+absl::Status DatanodeRegistry::CheckRegistration(const v1::RegisterRequest& request) const {
+  MutexLock lock(mu_);
+  return CheckLocked(request);
+}
+
+absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) const {
+  const std::string& uuid = request.datanode_uuid();
+  const Incarnation incarnation(request.incarnation());
+  if (uuid.empty() || incarnation.value() == 0)
+    return MakeError(ErrorKind::kInvalidArgument, "a registration needs a uuid and an incarnation");
+  if (!request.cluster_id().empty() && request.cluster_id() != options_.cluster_id)
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}",
+                                                              uuid, request.cluster_id(), options_.cluster_id));
+  if (!request.pool_id().empty() && request.pool_id() != options_.pool_id)
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to another block pool", uuid));
+  absl::btree_map<std::string, bool> seen;
+  for (const v1::StorageStatistics& storage : request.storages()) {
+    if (storage.storage_uuid().empty() || !seen.emplace(storage.storage_uuid(), true).second)
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} names storage '{}' twice or without uuid",
+                                                                uuid, storage.storage_uuid()));
+    const auto number = numbers_.find(storage.storage_uuid());
+    if (number == numbers_.end()) continue;
+    const Owner& owner = owners_.at(number->second);
+    if (owner.datanode_uuid != uuid && StateOf(nodes_.at(owner.datanode_uuid)) != v1::DEAD)
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("storage {} of DataNode {} is in use by DataNode {}",
+                                                                storage.storage_uuid(), uuid, owner.datanode_uuid));
+  }
+  const auto found = nodes_.find(uuid);
+  if (found == nodes_.end() || found->second.incarnation == incarnation) return absl::OkStatus();
+  const Node& node = found->second;
+  const bool superseded =
+      std::find(node.superseded.begin(), node.superseded.end(), incarnation) != node.superseded.end();
+  const bool elsewhere = AddressOf(node.info) != AddressOf(request.info());
+  if (superseded || (elsewhere && node.stream_open && StateOf(node) == v1::LIVE))
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("two DataNodes use the uuid {}: this one at {}, another is live at {}", uuid,
+                                 AddressOf(request.info()), AddressOf(node.info)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1::RegisterRequest& request,
+                                                                        const std::vector<StorageNumber>& numbers) {
+  MutexLock lock(mu_);
+  RETURN_IF_ERROR(CheckLocked(request));
+  const std::string& uuid = request.datanode_uuid();
+  Node& node = nodes_[uuid];
+  Registered result;
+  if (node.incarnation != Incarnation(request.incarnation())) {
+    result.new_incarnation = true;
+    if (node.incarnation.value() != 0) node.superseded.push_back(node.incarnation);
+    if (node.superseded.size() > kSupersededKept) node.superseded.erase(node.superseded.begin());
+    node.incarnation = Incarnation(request.incarnation());
+    // A process that already knew this epoch when it first came has held no command of an older one.
+    node.marked = request.highest_epoch() >= options_.epoch.value();
+    node.stream_open = false;
+    for (auto& [storage_uuid, storage] : node.storages) {
+      storage.floor = kNothingWalked;
+      storage.reported = v1::FAILED;  // Until this incarnation names it.
+      storage.statistics.set_state(v1::FAILED);
+    }
+  }
+  node.info = request.info();
+  node.info.set_uuid(uuid);
+  node.heard = clock_->Now();
+  for (int i = 0; i < request.storages_size(); ++i) {
+    const v1::StorageStatistics& statistics = request.storages(i);
+    const StorageNumber number = numbers[static_cast<size_t>(i)];
+    const auto owner = owners_.find(number);
+    if (owner != owners_.end() && owner->second.datanode_uuid != uuid)
+      nodes_.at(owner->second.datanode_uuid).storages.erase(statistics.storage_uuid());
+    const bool known = node.storages.contains(statistics.storage_uuid());
+    Storage& storage = node.storages[statistics.storage_uuid()];
+    if (!known || result.new_incarnation) {
+      result.new_storages.push_back(number);
+      storage.reported = v1::HEALTHY;
+    }
+    storage.number = number;
+    storage.statistics = statistics;
+    owners_[number] = {uuid, statistics.storage_uuid()};
+    numbers_[statistics.storage_uuid()] = number;
+  }
+  return result;
+}
+
+DatanodeRegistry::Node* DatanodeRegistry::CurrentNode(const std::string& uuid, Incarnation incarnation) {
+  const auto found = nodes_.find(uuid);
+  return found == nodes_.end() || found->second.incarnation != incarnation ? nullptr : &found->second;
+}
+
+absl::Status DatanodeRegistry::Heartbeat(const v1::HeartbeatRequest& request, bool* new_storages) {
+  MutexLock lock(mu_);
+  Node* node = CurrentNode(request.datanode_uuid(), Incarnation(request.incarnation()));
+  if (node == nullptr) return Unregistered(request.datanode_uuid());
+  node->heard = clock_->Now();
+  node->chosen = 0;
+  *new_storages = false;
+  for (const v1::StorageStatistics& statistics : request.storages()) {
+    const auto storage = node->storages.find(statistics.storage_uuid());
+    if (storage == node->storages.end()) {
+      *new_storages = true;
+    } else {
+      storage->second.statistics = statistics;
+    }
+  }
+  node->last = request;
+  node->last.clear_storages();
+  return absl::OkStatus();
+}
+
+absl::Status DatanodeRegistry::Heard(const std::string& uuid, Incarnation incarnation) {
+  MutexLock lock(mu_);
+  Node* node = CurrentNode(uuid, incarnation);
+  if (node == nullptr) return Unregistered(uuid);
+  node->heard = clock_->Now();
+  return absl::OkStatus();
+}
+
+void DatanodeRegistry::SetReportStreamOpen(const std::string& uuid, Incarnation incarnation, bool open) {
+  MutexLock lock(mu_);
+  if (Node* node = CurrentNode(uuid, incarnation)) node->stream_open = open;
+}
+
+void DatanodeRegistry::SetMarked(const std::string& uuid, Incarnation incarnation) {
+  MutexLock lock(mu_);
+  if (Node* node = CurrentNode(uuid, incarnation)) node->marked = true;
+}
+
+void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, uint64_t floor) {
+  MutexLock lock(mu_);
+  const auto owner = owners_.find(number);
+  if (owner == owners_.end()) return;
+  Node* node = CurrentNode(owner->second.datanode_uuid, incarnation);
+  if (node == nullptr) return;
+  node->storages[owner->second.storage_uuid].floor = floor;
+  const bool complete = std::all_of(node->storages.begin(), node->storages.end(), [](const auto& entry) {
+    return entry.second.floor == 0 || entry.second.reported >= v1::FAILED;
+  });
+  if (floor == 0 && complete) {
+    node->ever_walked = true;
+    node->walked = clock_->Now();
+  }
+}
+
+void DatanodeRegistry::SetStorageState(StorageNumber number, v1::StorageState state) {
+  MutexLock lock(mu_);
+  const auto owner = owners_.find(number);
+  if (owner != owners_.end())
+    nodes_.at(owner->second.datanode_uuid).storages[owner->second.storage_uuid].reported = state;
+}
+
+DatanodeRegistry::Changes DatanodeRegistry::Sweep() {
+  MutexLock lock(mu_);
+  Changes changes;
+  for (auto& [uuid, node] : nodes_) {
+    const v1::NodeState state = StateOf(node);
+    if (state == v1::DEAD && node.swept != v1::DEAD) changes.died.push_back(uuid);
+    if (state != v1::DEAD && node.swept == v1::DEAD) changes.returned.push_back(uuid);
+    node.swept = state;
+  }
+  return changes;
+}
+
+const DatanodeRegistry::Node* DatanodeRegistry::FindNode(StorageNumber number, const Storage** found) const {
+  const auto owner = owners_.find(number);
+  if (owner == owners_.end()) return nullptr;
+  const Node& node = nodes_.at(owner->second.datanode_uuid);
+  *found = &node.storages.at(owner->second.storage_uuid);
+  return &node;
+}
+
+std::optional<StorageStanding> DatanodeRegistry::StandingOf(StorageNumber number) const {
+  MutexLock lock(mu_);
+  const Storage* storage = nullptr;
+  const Node* node = FindNode(number, &storage);
+  if (node == nullptr) return std::nullopt;
+  StorageStanding standing;
+  standing.storage = number;
+  standing.datanode_uuid = node->info.uuid();
+  standing.host = node->info.transfer().host();
+  standing.rack = node->info.rack();
+  standing.incarnation = node->incarnation;
+  standing.node = StateOf(*node);
+  standing.state = Worse(storage->reported, storage->statistics.state());
+  standing.marked = node->marked;
+  standing.floor = storage->floor;
+  standing.remaining_bytes = storage->statistics.remaining_bytes();
+  return standing;
+}
+
+std::optional<v1::StorageLocation> DatanodeRegistry::LocationOf(StorageNumber number) const {
+  MutexLock lock(mu_);
+  const Storage* storage = nullptr;
+  const Node* node = FindNode(number, &storage);
+  if (node == nullptr) return std::nullopt;
+  v1::StorageLocation location;
+  location.set_storage_uuid(storage->statistics.storage_uuid());
+  *location.mutable_datanode() = node->info;
+  return location;
+}
+
+std::optional<StorageNumber> DatanodeRegistry::NumberOf(const std::string& storage_uuid) const {
+  MutexLock lock(mu_);
+  const auto found = numbers_.find(storage_uuid);
+  return found == numbers_.end() ? std::nullopt : std::optional<StorageNumber>(found->second);
+}
+
+std::optional<StorageNumber> DatanodeRegistry::NumberOf(const std::string& datanode_uuid,
+                                                        const std::string& storage_uuid) const {
+  MutexLock lock(mu_);
+  const auto node = nodes_.find(datanode_uuid);
+  if (node == nodes_.end()) return std::nullopt;
+  const auto storage = node->second.storages.find(storage_uuid);
+  return storage == node->second.storages.end() ? std::nullopt : std::optional<StorageNumber>(storage->second.number);
+}
+
+std::vector<StorageNumber> DatanodeRegistry::StoragesOf(const std::string& datanode_uuid) const {
+  MutexLock lock(mu_);
+  std::vector<StorageNumber> storages;
+  const auto node = nodes_.find(datanode_uuid);
+  if (node == nodes_.end()) return storages;
+  for (const auto& [uuid, storage] : node->second.storages) storages.push_back(storage.number);
+  std::sort(storages.begin(), storages.end());
+  return storages;
+}
+
+bool DatanodeRegistry::WalkIsDue() const {
+  MutexLock lock(mu_);
+  for (const auto& [uuid, node] : nodes_) {
+    if (StateOf(node) == v1::DEAD) continue;
+    for (const auto& [storage_uuid, storage] : node.storages)
+      if (storage.floor != 0 && Worse(storage.reported, storage.statistics.state()) < v1::FAILED) return true;
+  }
+  return false;
+}
+
+std::vector<PlacementNode> DatanodeRegistry::PlacementNodes() const {
+  MutexLock lock(mu_);
+  std::vector<PlacementNode> nodes;
+  for (const auto& [uuid, node] : nodes_) {
+    PlacementNode candidate;
+    candidate.datanode_uuid = uuid;
+    candidate.host = node.info.transfer().host();
+    candidate.address = AddressOf(node.info);
+    candidate.rack = node.info.rack();
+    candidate.state = StateOf(node);
+    candidate.active_streams = node.last.active_streams() + node.chosen;
+    for (const auto& [storage_uuid, storage] : node.storages) {
+      if (Worse(storage.reported, storage.statistics.state()) != v1::HEALTHY) continue;
+      candidate.storages.push_back(
+          {storage.number, storage.statistics.read_only() ? 0 : storage.statistics.remaining_bytes()});
+    }
+    nodes.push_back(std::move(candidate));
+  }
+  return nodes;
+}
+
+void DatanodeRegistry::NoteChosen(StorageNumber number) {
+  MutexLock lock(mu_);
+  const auto owner = owners_.find(number);
+  if (owner != owners_.end()) ++nodes_.at(owner->second.datanode_uuid).chosen;
+}
+
+void DatanodeRegistry::FillReport(v1::ClusterReportResponse* report) const {
+  MutexLock lock(mu_);
+  const SteadyTime now = clock_->Now();
+  std::vector<v1::DatanodeReport> nodes;
+  for (const auto& [uuid, node] : nodes_) {
+    v1::DatanodeReport entry;
+    *entry.mutable_info() = node.info;
+    entry.set_state(StateOf(node));
+    for (const auto& [storage_uuid, storage] : node.storages) {
+      *entry.add_storages() = storage.statistics;
+      entry.mutable_storages(entry.storages_size() - 1)->set_state(Worse(storage.reported, storage.statistics.state()));
+    }
+    entry.set_last_contact_ms(absl::ToInt64Milliseconds(now - node.heard));
+    entry.set_last_walk_ms(node.ever_walked ? absl::ToInt64Milliseconds(now - node.walked) : -1);
+    entry.set_active_streams(node.last.active_streams());
+    entry.set_unacknowledged_events(node.last.unacknowledged_events());
+    entry.set_pending_deletion_blocks(node.last.pending_deletion_blocks());
+    entry.set_pending_deletion_bytes(node.last.pending_deletion_bytes());
+    entry.set_command_queue(node.last.command_queue());
+    entry.set_heartbeat_interval_ms(node.last.last_interval_ms());
+    nodes.push_back(std::move(entry));
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const v1::DatanodeReport& a, const v1::DatanodeReport& b) {
+    const v1::Endpoint& x = a.info().transfer();
+    const v1::Endpoint& y = b.info().transfer();
+    return std::make_tuple(x.host(), x.port(), a.info().uuid()) < std::make_tuple(y.host(), y.port(), b.info().uuid());
+  });
+  for (v1::DatanodeReport& entry : nodes) *report->add_datanodes() = std::move(entry);
+}
+
+}  // namespace cairn::namenode

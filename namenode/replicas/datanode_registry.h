@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "cairn/admin.pb.h"
+#include "cairn/datanode_namenode.pb.h"
+#include "common/env/clock.h"
+#include "common/ids.h"
+#include "common/mutex.h"
+#include "namenode/replicas/placement_policy.h"
+#include "namenode/store/replica_store.h"
+
+namespace cairn::namenode {
+
+// All that decides whether a storage's rows count, and where it can be reached; a copy.
+struct StorageStanding {
+  StorageNumber storage;
+  std::string datanode_uuid;
+  std::string host;
+  std::string rack;
+  Incarnation incarnation;
+  v1::NodeState node = v1::NODE_STATE_UNSPECIFIED;
+  v1::StorageState state = v1::STORAGE_STATE_UNSPECIFIED;
+  bool marked = false;              // The mark of this epoch was sent in this incarnation.
+  uint64_t floor = kNothingWalked;  // This incarnation's walk has passed all ids from here on.
+  uint64_t remaining_bytes = 0;
+};
+
+// The DataNodes that have registered with this NameNode, and when each was last heard on any lane.
+//
+// A node is live; after stale_after without a word stale (chosen last, no longer counted for deletion); after
+// dead_after dead (its replicas are repaired elsewhere). A DataNode is a uuid, its process an incarnation: a
+// new incarnation supersedes the old one, and one that was superseded never comes back, since a process that
+// was replaced is gone; if it does, two processes share a uuid, and it is refused. So is a newcomer at another
+// address while the old one is live and its report stream still open.
+//
+// Soft state: rebuilt as nodes register again. Thread-safe; no call blocks.
+class DatanodeRegistry {
+ public:
+  struct Options {
+    std::string cluster_id;
+    std::string pool_id;
+    Epoch epoch;
+    absl::Duration stale_after = absl::Seconds(15);
+    absl::Duration dead_after = absl::Seconds(60);
+  };
+  DatanodeRegistry(Options options, const Clock* clock);  // `clock` outlives this.
+
+  // kInvalidArgument if another cluster's, a second process with one uuid, or a storage that another live
+  // DataNode has.
+  absl::Status CheckRegistration(const v1::RegisterRequest& request) const ABSL_LOCKS_EXCLUDED(mu_);
+  struct Registered {
+    bool new_incarnation = false;
+    std::vector<StorageNumber> new_storages;  // Not known of this incarnation before: they have to be walked.
+  };
+  // After CheckRegistration and with the storages' numbers, in the request's order; checks again.
+  absl::StatusOr<Registered> Register(const v1::RegisterRequest& request, const std::vector<StorageNumber>& numbers)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // kUnregistered if unknown or superseded. `new_storages` is set if it names storages that are not registered.
+  absl::Status Heartbeat(const v1::HeartbeatRequest& request, bool* new_storages) ABSL_LOCKS_EXCLUDED(mu_);
+  // A word on another lane. kUnregistered as above.
+  absl::Status Heard(const std::string& uuid, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
+
+  void SetReportStreamOpen(const std::string& uuid, Incarnation incarnation, bool open) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetMarked(const std::string& uuid, Incarnation incarnation) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetFloor(StorageNumber storage, Incarnation incarnation, uint64_t floor) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetStorageState(StorageNumber storage, v1::StorageState state) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Nodes that died or came back since the last call.
+  struct Changes {
+    std::vector<std::string> died;
+    std::vector<std::string> returned;
+  };
+  Changes Sweep() ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::optional<StorageStanding> StandingOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  // A storage of this DataNode by its uuid.
+  std::optional<StorageNumber> NumberOf(const std::string& datanode_uuid, const std::string& storage_uuid) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<StorageNumber> StoragesOf(const std::string& datanode_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  // True while a node that answers has not walked all it has to.
+  bool WalkIsDue() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::vector<PlacementNode> PlacementNodes() const ABSL_LOCKS_EXCLUDED(mu_);
+  // A stream to this storage was handed out; forgotten at the node's next heartbeat, which counts it itself.
+  void NoteChosen(StorageNumber storage) ABSL_LOCKS_EXCLUDED(mu_);
+  void FillReport(v1::ClusterReportResponse* report) const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Storage {
+    StorageNumber number;
+    v1::StorageStatistics statistics;
+    v1::StorageState reported = v1::HEALTHY;  // By the stream.
+    uint64_t floor = kNothingWalked;
+  };
+  struct Node {
+    Incarnation incarnation;
+    std::vector<Incarnation> superseded;  // The newest few.
+    v1::DatanodeInfo info;
+    SteadyTime heard;
+    v1::NodeState swept = v1::LIVE;
+    bool stream_open = false;
+    bool marked = false;
+    uint32_t chosen = 0;
+    SteadyTime walked;
+    bool ever_walked = false;
+    v1::HeartbeatRequest last;
+    absl::btree_map<std::string, Storage> storages;
+  };
+
+  v1::NodeState StateOf(const Node& node) const;
+  absl::Status CheckLocked(const v1::RegisterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const Node* FindNode(StorageNumber storage, const Storage** found) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Node* CurrentNode(const std::string& uuid, Incarnation incarnation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  const Clock* const clock_;
+  mutable Mutex mu_;
+  absl::btree_map<std::string, Node> nodes_ ABSL_GUARDED_BY(mu_);
+  struct Owner {
+    std::string datanode_uuid;
+    std::string storage_uuid;
+  };
+  absl::btree_map<StorageNumber, Owner> owners_ ABSL_GUARDED_BY(mu_);
+  absl::btree_map<std::string, StorageNumber> numbers_ ABSL_GUARDED_BY(mu_);  // By storage uuid.
+};
+
+}  // namespace cairn::namenode

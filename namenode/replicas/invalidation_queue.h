@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "common/env/clock.h"
+#include "common/ids.h"
+
+namespace cairn::namenode {
+
+// Which replicas wait to be told to go, and which have been told and have not answered.
+//
+// Waiting is a bounded set of hints a storage: whether a replica may really go is judged again when its turn
+// comes, so a hint can be dropped (a scan finds it again) and may be wrong. Told is the memory on which safety
+// stands: what is in it counts as gone until its DataNode's stream said DROPPED or KEPT, or a walk of a newer
+// incarnation has passed its id.
+//
+// A command whose answer does not come is sent again under its old id. Then one answer may be for the first
+// sending, and the second still act; so after its first answer such an entry stays as a *ghost*, counted as
+// gone and no target, until another comes or ghost_life has gone by.
+//
+// Owned by one executor; memory only.
+class InvalidationQueue {
+ public:
+  struct Limits {
+    size_t waiting_per_storage = 50'000;
+    size_t told = 200'000;
+    absl::Duration ghost_life = absl::Minutes(10);
+    absl::Duration answer_within = absl::Minutes(10);  // Then it is sent again.
+  };
+  struct Told {
+    StorageNumber storage;
+    BlockId block;
+    GenerationStamp stamp;
+    uint64_t command_id = 0;
+    Incarnation incarnation;
+    SteadyTime at;
+    bool resent = false;
+    bool ghost = false;
+  };
+
+  // Command ids grow from `first_command_id`; no two NameNode starts share any, so that a late KEPT never
+  // answers for a newer command.
+  InvalidationQueue(Limits limits, uint64_t first_command_id) : limits_(limits), next_command_id_(first_command_id) {}
+
+  // False when the storage's set is full: a scan has to find it again.
+  bool Add(StorageNumber storage, BlockId block, SteadyTime now);
+  // Takes the lowest ids out.
+  std::vector<BlockId> Take(StorageNumber storage, size_t limit);
+  void ForgetWaiting(StorageNumber storage);
+
+  // Notes what is being sent; nothing if it is told already, or too many are.
+  std::optional<uint64_t> Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation,
+                               SteadyTime now);
+  bool IsTold(StorageNumber storage, BlockId block) const { return told_.contains({block, storage}); }
+  std::vector<StorageNumber> ToldOf(BlockId block) const;
+  void Dropped(StorageNumber storage, BlockId block, SteadyTime now);
+  void Kept(StorageNumber storage, BlockId block, uint64_t command_id, SteadyTime now);
+  // A walk of `incarnation` has passed [first, end): commands of older ones can act no more.
+  void Passed(StorageNumber storage, uint64_t first, uint64_t end, Incarnation incarnation);
+  // Unanswered commands of this incarnation that are to be sent (again): all, or only those sent too long ago.
+  // Forgets ghosts that have lived out.
+  std::vector<Told> Resend(StorageNumber storage, Incarnation incarnation, bool all, SteadyTime now);
+
+  size_t waiting() const { return waiting_count_; }
+  size_t told() const { return told_.size(); }
+  absl::Duration OldestAge(SteadyTime now) const;
+
+ private:
+  Limits limits_;
+  absl::btree_map<StorageNumber, absl::btree_map<BlockId, SteadyTime>> waiting_;
+  size_t waiting_count_ = 0;
+  absl::btree_map<std::pair<BlockId, StorageNumber>, Told> told_;
+  absl::btree_map<StorageNumber, absl::btree_set<BlockId>> told_by_storage_;
+  uint64_t next_command_id_;
+
+  void Erase(StorageNumber storage, BlockId block);
+};
+
+}  // namespace cairn::namenode

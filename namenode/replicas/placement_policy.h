@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cairn/admin.pb.h"
+#include "cairn/client_namenode.pb.h"
+#include "common/env/random.h"
+#include "common/ids.h"
+
+namespace cairn::namenode {
+
+// A DataNode as placement sees it.
+struct PlacementNode {
+  struct Storage {
+    StorageNumber storage;
+    uint64_t remaining_bytes = 0;  // 0 for a read-only one.
+  };
+  std::string datanode_uuid;
+  std::string host;
+  std::string address;  // host:port, for messages.
+  std::string rack;     // Empty: unknown.
+  v1::NodeState state = v1::NODE_STATE_UNSPECIFIED;
+  uint32_t active_streams = 0;
+  bool busy = false;              // Has all the repairs it may have.
+  std::vector<Storage> storages;  // The healthy ones.
+};
+
+struct PlacementRequest {
+  uint32_t replication = 3;
+  uint64_t block_size_bytes = 0;
+  std::string client_host;  // The first copy goes there if it can.
+  std::vector<v1::ExcludedNode> excluded;
+  std::vector<std::string> holding;  // Uuids of DataNodes that have the block already.
+};
+
+// Targets for a block: the first on the writer's own host, the second on another rack than the first, the
+// third on the second's rack, all others anywhere; among equals by chance, weighted by free space over active
+// streams; one copy a node; a stale node only when no live one is left. Where racks leave no choice, racks
+// give way.
+//
+// Pure: the same nodes, request and generator give the same answer. Fewer targets than asked for is success.
+// None is kNoTargets, with a reason and in `nodes` "host:port REASON" of every node: NO_LIVE_DATANODES (none
+// registered, or all DEAD), ALL_EXCLUDED (by the caller), NO_SPACE (none of the others has a volume with room
+// for a block), ALL_BUSY, ALL_HOLD_THE_BLOCK.
+absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes,
+                                                      const PlacementRequest& request, Random* random);
+
+}  // namespace cairn::namenode
