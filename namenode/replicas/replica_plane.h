@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@
 
 namespace cairn::namenode {
 
-// What the replica plane needs of the namespace. Implemented by the NameNode over MetaStore and NamespaceWriter; by a fake in tests.
-// Thread-safe.
+// What the replica plane needs of the namespace. Implemented by the NameNode over MetaStore and
+// NamespaceWriter; by a fake in tests. Thread-safe.
 class NamespaceForReplicas {
  public:
   virtual ~NamespaceForReplicas() = default;
@@ -24,27 +25,53 @@ class NamespaceForReplicas {
   // Gives numbers to storages that have none (one mutation); answers all, in order.
   virtual void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
                                 absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) = 0;
+  // A DataNode has heard of a next block id or stamp above ours: this namespace was rolled back (a restored
+  // backup). The counters are to jump to at least these, and Options::keep_unknown_replicas is to be set at
+  // every later start until an operator confirms.
+  virtual void OnRolledBack(uint64_t at_least_block_id, uint64_t at_least_generation_stamp) {
+    static_cast<void>(at_least_block_id);
+    static_cast<void>(at_least_generation_stamp);
+  }
 };
 
-// Where the copies are: everything that is soft state about DataNodes, storages and replicas, behind one face. Rebuilt by asking; kept
-// across restarts in a RocksDB of its own that is private, unsynced and disposable.
+// Where the copies are: everything that is soft state about DataNodes, storages and replicas, behind one face.
+// Rebuilt by asking; kept across restarts in a RocksDB of its own that is private, unsynced and disposable.
 //
 // Thread-safe; no call blocks on I/O of the namespace plane. Locks of the replica plane are held for microseconds.
 class ReplicaPlane : public api::DatanodeNamenode {
  public:
   struct Options {
-    std::string directory;                 // "<namenode dir>/replicas".
+    std::string directory;  // "<namenode dir>/replicas".
     size_t block_cache_bytes = 64 << 20;
     bool simulated = false;
     absl::Duration heartbeat_interval = absl::Seconds(3);
     absl::Duration stale_after = absl::Seconds(15);
     absl::Duration dead_after = absl::Seconds(60);
-    absl::Duration acknowledged_grace = absl::Seconds(60);  // How long a committed block's acknowledged storages hold off repair.
+    absl::Duration acknowledged_grace =
+        absl::Seconds(60);  // How long a committed block's acknowledged storages hold off repair.
     absl::Duration repair_interval = absl::Seconds(1);
     absl::Duration repair_timeout = absl::Minutes(5);
     size_t max_repairs_per_node = 4;
     uint32_t min_replication = 1;
     absl::Duration walk_period = absl::Hours(6);
+    bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
+  };
+
+  // What the queues hold, as of the last repair_interval; for metrics.
+  struct Figures {
+    uint64_t under_replicated_blocks = 0;
+    uint64_t repairs_running = 0;
+    uint64_t at_risk_blocks = 0;  // One copy left, more wanted.
+    uint64_t missing_blocks = 0;
+    uint64_t missing_blocks_replication_one = 0;
+    uint64_t corrupt_replicas = 0;
+    uint64_t quarantined_blocks = 0;  // Reported, but beyond the next id, or unknown to a rolled-back namespace.
+    uint64_t invalidations_waiting = 0;
+    uint64_t invalidations_told = 0;  // Sent and unanswered.
+    uint64_t command_sessions = 0;
+    bool unknown_replicas_kept = false;
+    absl::Duration oldest_repair = absl::ZeroDuration();
+    absl::Duration oldest_invalidation = absl::ZeroDuration();
   };
 
   // Of this NameNode start; handed to DataNodes.
@@ -55,23 +82,26 @@ class ReplicaPlane : public api::DatanodeNamenode {
     std::vector<v1::BlockTokenKey> keys;
   };
 
-  // `executor` runs timers and background scans; `store_executor` the replica database's writes and syncs. All outlive this.
-  static absl::StatusOr<std::unique_ptr<ReplicaPlane>> Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
-                                                            Executor* executor, Executor* store_executor);
+  // `executor` runs timers and background scans; `store_executor` the replica database's writes and syncs. All
+  // outlive this.
+  static absl::StatusOr<std::unique_ptr<ReplicaPlane>> Open(Options options, Identity identity,
+                                                            NamespaceForReplicas* space, Env* env, Executor* executor,
+                                                            Executor* store_executor);
 
   struct TargetRequest {
     uint32_t replication = 3;
     uint64_t block_size_bytes = 0;
     std::string client_host;
     std::vector<v1::ExcludedNode> excluded;
-    std::vector<StorageNumber> existing;   // Already hold the block: not chosen again.
+    std::vector<StorageNumber> existing;  // Already hold the block: not chosen again.
   };
-  // At least one target, or kNoTargets with a reason and per-node causes in `nodes`. Fewer than asked for is success: the block is repaired
-  // later.
+  // At least one target, or kNoTargets with a reason and per-node causes in `nodes`. Fewer than asked for is
+  // success: the block is repaired later.
   virtual absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) = 0;
 
-  // Where a block can be read (sorted: live first, then stale; near client_host first), or, for a block under construction, its
-  // expected pipeline in order. `retry` is set when there is none now but a walk that could find one is due.
+  // Where a block can be read (sorted: live first, then stale; near client_host first), or, for a block under
+  // construction, its expected pipeline in order. `retry` is set when there is none now but a walk that could
+  // find one is due.
   struct Locations {
     std::vector<v1::StorageLocation> locations;
     bool retry = false;
@@ -81,14 +111,16 @@ class ReplicaPlane : public api::DatanodeNamenode {
   virtual std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) = 0;
   virtual std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) = 0;
 
-  // What the namespace did, after its commit, in order: committed, changed and freed blocks. Called on the writer's executor; must be
-  // quick.
+  // What the namespace did, after its commit, in order: committed, changed and freed blocks. Called on the
+  // writer's executor; must be quick.
   virtual void OnBlocksChanged(const std::vector<BlockId>& blocks) = 0;
   virtual void OnBlocksFreed(const std::vector<v1::FreedBlock>& blocks) = 0;
   // A client's word: asks the DataNode to verify.
   virtual void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) = 0;
 
+  virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;
+  // Ends all streams and timers, syncs, then calls `then` on `executor`. Before the executors are stopped.
   virtual void Stop(absl::AnyInvocable<void()> then) = 0;
 };
 

@@ -1,0 +1,206 @@
+// The half of BlockManager that talks to command streams: repairs handed out, replicas told to go.
+
+#include <algorithm>
+
+#include "common/block_token.h"
+#include "common/error.h"
+#include "common/status.h"
+#include "namenode/replicas/block_manager.h"
+
+namespace cairn::namenode {
+namespace {
+constexpr absl::Duration kTokenLife = absl::Minutes(10);
+constexpr size_t kCandidatesAtOnce = 256;
+}  // namespace
+
+// --- repairs
+
+void BlockManager::StartRepairs() {
+  const std::vector<BlockId> ready = repairs_.Ready(kRepairsAtOnce, parts_.clock->Now());
+  if (ready.empty()) return;
+  absl::StatusOr<std::vector<Judged>> all = Evaluate(ready);
+  if (!all.ok()) return;
+  std::vector<PlacementNode> nodes = parts_.registry->PlacementNodes();
+  for (const Judged& judged : *all) {
+    if (judged.verdict.under_replicated) {
+      StartRepair(judged, &nodes);
+    } else {
+      Act(judged, false);
+    }
+  }
+}
+
+bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes) {
+  const BlockVerdict& verdict = judged.verdict;
+  std::vector<std::pair<StorageNumber, std::string>> sources;
+  for (StorageNumber storage : verdict.sources) {
+    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
+    if (!standing) continue;
+    const auto session = sessions_.find(standing->datanode_uuid);
+    if (session != sessions_.end() && session->second->incarnation() == standing->incarnation &&
+        session->second->room() && repairs_.HasRoom(standing->datanode_uuid))
+      sources.emplace_back(storage, standing->datanode_uuid);
+  }
+  if (sources.empty()) return false;
+  const auto& [source_storage, source] = sources[static_cast<size_t>(random_.Below(sources.size()))];
+
+  PlacementRequest request;
+  request.replication = verdict.wanted - verdict.present;
+  request.block_size_bytes = std::max<uint64_t>(1, judged.evidence.record->length_bytes());
+  request.holding = verdict.holders;
+  for (StorageNumber storage : invalidations_.ToldOf(judged.block))
+    if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage))
+      request.holding.push_back(standing->datanode_uuid);
+  for (PlacementNode& node : *nodes) node.busy = !repairs_.HasRoom(node.datanode_uuid);
+  absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_);
+  if (!targets.ok()) return false;  // Too few nodes: it waits.
+
+  v1::CommandDown command;
+  command.set_command_class(v1::REPAIR_WORK);
+  v1::CommandDown::Transfer* transfer = command.mutable_transfer();
+  Repair repair;
+  repair.command_id = next_command_id_++;
+  repair.block = judged.block;
+  repair.source = source;
+  const v1::BlockRecord& record = *judged.evidence.record;
+  transfer->set_command_id(repair.command_id);
+  transfer->mutable_block()->set_id(judged.block.value());
+  transfer->mutable_block()->set_generation_stamp(record.generation_stamp());
+  transfer->mutable_block()->set_length_bytes(record.length_bytes());
+  transfer->set_traffic_class(v1::REPAIR);
+  if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(source_storage))
+    transfer->set_storage_uuid(location->storage_uuid());
+  for (StorageNumber target : *targets) {
+    std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(target);
+    if (!location) continue;
+    repair.targets.push_back(location->datanode().uuid());
+    *transfer->add_targets() = *std::move(location);
+  }
+  if (!identity_.keys.empty()) {
+    const v1::BlockTokenKey& key = *std::max_element(identity_.keys.begin(), identity_.keys.end(),
+                                                     [](const auto& a, const auto& b) { return a.id() < b.id(); });
+    BlockTokenClaims claims;
+    claims.pool_id = identity_.pool_id;
+    claims.block = judged.block;
+    claims.stamp = GenerationStamp(record.generation_stamp());
+    claims.modes = static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) |
+                   static_cast<uint8_t>(TokenMode::kTransfer);
+    claims.epoch = identity_.epoch;
+    claims.expires_ms = absl::ToUnixMillis(parts_.clock->WallNow() + options_.repair_timeout + kTokenLife);
+    transfer->set_token(SealBlockToken(key, claims));
+  }
+  repairs_.Started(std::move(repair), parts_.clock->Now());
+  sessions_.at(source)->Queue(std::move(command));
+  return true;
+}
+
+// --- command streams
+
+absl::Status BlockManager::OnCommandsOpened(const std::shared_ptr<CommandSession>& session) {
+  const std::string& uuid = session->datanode_uuid();
+  RETURN_IF_ERROR(parts_.registry->Heard(uuid, session->incarnation()));
+  if (const auto older = sessions_.find(uuid); older != sessions_.end()) {
+    const std::shared_ptr<CommandSession> ended = older->second;
+    ended->End(MakeError(ErrorKind::kCancelled, "a newer command stream of this DataNode"));
+  }
+  sessions_[uuid] = session;
+  OnReportsLost(uuid);  // What the broken stream swallowed is sent again.
+  return absl::OkStatus();
+}
+
+void BlockManager::OnCommandsClosed(const CommandSession& session) {
+  const auto found = sessions_.find(session.datanode_uuid());
+  if (found == sessions_.end() || found->second.get() != &session) return;
+  repairs_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
+  resend_.erase(session.datanode_uuid());
+  sessions_.erase(found);
+}
+
+void BlockManager::EndSessions(const absl::Status& status) {
+  const absl::btree_map<std::string, std::shared_ptr<CommandSession>> sessions = sessions_;
+  for (const auto& [uuid, session] : sessions) session->End(status);
+}
+
+void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp::Outcome& outcome) {
+  IgnoreError(parts_.registry->Heard(session.datanode_uuid(), session.incarnation()),
+              "a superseded DataNode's word changes nothing here");
+  repairs_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
+}
+
+std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const CommandSession& session, size_t limit) {
+  std::vector<v1::InvalidateReplica> taken;
+  const SteadyTime now = parts_.clock->Now();
+  const auto tell = [&](StorageNumber storage, BlockId block, GenerationStamp stamp, uint64_t command_id) {
+    const std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(storage);
+    if (!location) return;
+    v1::InvalidateReplica replica;
+    replica.set_storage_uuid(location->storage_uuid());
+    replica.set_block_id(block.value());
+    replica.set_generation_stamp(stamp.value());
+    replica.set_command_id(command_id);
+    taken.push_back(std::move(replica));
+  };
+  if (const auto again = resend_.find(session.datanode_uuid()); again != resend_.end()) {
+    while (!again->second.empty() && taken.size() < limit) {
+      const InvalidationQueue::Told told = again->second.front();
+      again->second.pop_front();
+      if (told.incarnation == session.incarnation() && invalidations_.IsTold(told.storage, told.block))
+        tell(told.storage, told.block, told.stamp, told.command_id);
+    }
+  }
+  for (StorageNumber storage : parts_.registry->StoragesOf(session.datanode_uuid())) {
+    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
+    if (!standing || standing->incarnation != session.incarnation()) continue;
+    while (taken.size() < limit) {
+      const std::vector<BlockId> candidates =
+          invalidations_.Take(storage, std::min(kCandidatesAtOnce, limit - taken.size()));
+      if (candidates.empty()) break;
+      absl::StatusOr<std::vector<Judged>> all = Evaluate(candidates);
+      if (!all.ok()) {
+        scan_wanted_ = true;
+        break;
+      }
+      for (const Judged& judged : *all) {
+        for (const BlockVerdict::Go& go : judged.verdict.go) {
+          if (go.storage != storage) {  // Its own turn comes.
+            if (!invalidations_.Add(go.storage, judged.block, now)) scan_wanted_ = true;
+            PumpSoon(go.storage);
+            continue;
+          }
+          if (std::optional<uint64_t> id =
+                  invalidations_.Tell(storage, judged.block, go.stamp, session.incarnation(), now)) {
+            tell(storage, judged.block, go.stamp, *id);
+          } else {
+            scan_wanted_ = true;  // Too many are told: a later scan finds it again.
+          }
+        }
+      }
+    }
+  }
+  return taken;
+}
+
+void BlockManager::PumpSoon(StorageNumber storage) {
+  const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
+  if (!standing || !sessions_.contains(standing->datanode_uuid)) return;
+  to_pump_.insert(standing->datanode_uuid);
+  if (pump_posted_) return;
+  pump_posted_ = true;
+  parts_.executor->Post([weak = weak_from_this()] {
+    if (const std::shared_ptr<BlockManager> self = weak.lock()) self->PumpAll();
+  });
+}
+
+void BlockManager::PumpAll() {
+  pump_posted_ = false;
+  const absl::btree_set<std::string> uuids = std::move(to_pump_);
+  to_pump_.clear();
+  for (const std::string& uuid : uuids) {
+    const auto session = sessions_.find(uuid);
+    if (session == sessions_.end()) continue;
+    const std::shared_ptr<CommandSession> held = session->second;
+    held->Pump();
+  }
+}
+
+}  // namespace cairn::namenode

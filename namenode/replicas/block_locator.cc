@@ -1,0 +1,82 @@
+#include "namenode/replicas/block_locator.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "common/env/random.h"
+
+namespace cairn::namenode {
+namespace {
+
+bool IsReadable(const ReplicaRow& row, const v1::BlockRecord& record) {
+  return row.state == v1::FINALIZED && !row.corrupt && row.stamp.value() == record.generation_stamp() &&
+         row.length_bytes == record.length_bytes();
+}
+
+}  // namespace
+
+ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host,
+                                             uint64_t chance) const {
+  ReplicaPlane::Locations result;
+  if (record.state() != v1::COMMITTED) {
+    for (uint32_t number : record.expected_storages())
+      if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(StorageNumber(number)))
+        result.locations.push_back(*std::move(location));
+    result.retry = result.locations.empty() && record.expected_storages_size() > 0;
+    return result;
+  }
+
+  const bool starting = parts_.clock->Now() - started_ < parts_.dead_after;
+  bool not_registered = false;
+  struct Ranked {
+    std::tuple<bool, bool, uint64_t> rank;  // Stale, not on the client's host, chance.
+    StorageNumber storage;
+  };
+  std::vector<Ranked> ranked;
+  Random random(chance);
+  const auto add = [&](StorageNumber storage) {
+    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
+    if (!standing) {
+      not_registered = true;
+      return;
+    }
+    if (standing->node == v1::DEAD || standing->state >= v1::UNAVAILABLE) return;
+    ranked.push_back(
+        {{standing->node != v1::LIVE, client_host.empty() || standing->host != client_host, random.Next()}, storage});
+  };
+
+  const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id);
+  std::set<StorageNumber> judged;  // Readable, or known not to be.
+  if (rows.ok()) {
+    for (const ReplicaRow& row : *rows) {
+      if (IsReadable(row, record)) {
+        add(row.storage);
+        judged.insert(row.storage);
+      } else if (row.corrupt) {
+        judged.insert(row.storage);
+      }
+    }
+  }
+  // What was acknowledged serves at once, and as long as the stream may just not have said so yet.
+  const int64_t age_ms = absl::ToUnixMillis(parts_.clock->WallNow()) - record.committed_ms();
+  const bool in_grace = age_ms < absl::ToInt64Milliseconds(parts_.acknowledged_grace);
+  for (uint32_t number : record.expected_storages()) {
+    const StorageNumber storage(number);
+    if (judged.contains(storage)) continue;
+    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
+    if (!standing) not_registered = true;
+    if (standing && (in_grace || standing->floor > id.value())) add(storage);
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
+  for (const Ranked& entry : ranked)
+    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(entry.storage))
+      result.locations.push_back(*std::move(location));
+  if (result.locations.empty())
+    result.retry = (starting && not_registered) || parts_.registry->WalkIsDue() || !rows.ok();
+  return result;
+}
+
+}  // namespace cairn::namenode

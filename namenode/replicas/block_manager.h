@@ -1,0 +1,142 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/functional/any_invocable.h"
+#include "cairn/namespace.pb.h"
+#include "common/env/env.h"
+#include "common/mutex.h"
+#include "namenode/replicas/block_states.h"
+#include "namenode/replicas/command_session.h"
+#include "namenode/replicas/datanode_registry.h"
+#include "namenode/replicas/invalidation_queue.h"
+#include "namenode/replicas/repair_queue.h"
+#include "namenode/replicas/replica_plane.h"
+#include "namenode/replicas/report_applier.h"
+#include "namenode/store/replica_store.h"
+
+namespace cairn::namenode {
+
+// Judges blocks and acts: repairs what has too few copies, tells what is too much, stale, corrupt or garbage to go.
+//
+// A block is judged when the namespace or a report stream changed it, when its turn comes in a queue, when its
+// grace ends, and by scans: over a storage that died or failed, and over all blocks when DataNodes registered,
+// marked or finished a walk, and from time to time. Whether a replica may go is decided in the same step that
+// notes it as told: the one place where deleting is decided, on one executor.
+//
+// All calls belong to one executor, except figures(). Reads the replica store and the namespace's snapshots;
+// writes neither.
+class BlockManager : public CommandSource, public std::enable_shared_from_this<BlockManager> {
+ public:
+  struct Parts {  // All outlive this.
+    ReplicaStore* store = nullptr;
+    DatanodeRegistry* registry = nullptr;
+    NamespaceForReplicas* space = nullptr;
+    Executor* executor = nullptr;
+    const Clock* clock = nullptr;
+  };
+  // Asks a storage, through its DataNode's report stream, what it has of a block.
+  using AskStorage = std::function<void(std::string datanode_uuid, std::string storage_uuid, BlockId block)>;
+
+  BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random,
+               AskStorage ask);
+
+  void Judge(std::vector<BlockId> blocks);
+  void OnFreed(const std::vector<BlockId>& blocks);
+  void OnReportEffects(Incarnation incarnation, const ReportEffects& effects);
+  void OnReportsLost(const std::string& datanode_uuid);
+  void OnBadReplica(const v1::Block& block, const std::string& storage_uuid);
+  void RequestScan() { scan_wanted_ = true; }
+  void KeepUnknown() { keep_unknown_ = true; }
+  // Once every repair_interval: dead nodes, scans, repairs, commands.
+  void Tick();
+
+  absl::Status OnCommandsOpened(const std::shared_ptr<CommandSession>& session) override;
+  std::vector<v1::InvalidateReplica> TakeInvalidations(const CommandSession& session, size_t limit) override;
+  void OnOutcome(const CommandSession& session, const v1::CommandUp::Outcome& outcome) override;
+  void OnCommandsClosed(const CommandSession& session) override;
+  void EndSessions(const absl::Status& status);
+
+  ReplicaPlane::Figures figures() const { return board_.Get(); }
+
+ private:
+  struct Judged {
+    BlockId block;
+    BlockEvidence evidence;
+    BlockVerdict verdict;
+  };
+  static constexpr size_t kStep = 500;            // Blocks of one step of a scan.
+  static constexpr size_t kRepairsAtOnce = 200;   // Repairs started in one tick.
+  static constexpr size_t kRemembered = 500'000;  // Bound of each set of blocks below.
+
+  // The block's rows first, then the namespace's snapshot: a block is there before any DataNode hears of it.
+  absl::StatusOr<std::vector<Judged>> Evaluate(const std::vector<BlockId>& blocks);
+  void Act(const Judged& judged, bool asking);
+  void JudgeNow(const std::vector<BlockId>& blocks, bool asking);
+  void AskExpected(const Judged& judged);
+  void StartRepairs();
+  bool StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes);
+  void ScanStep();
+  bool ScanStorageStep();
+  bool ScanAllStep();
+  void PumpSoon(StorageNumber storage);
+  void PumpAll();
+  void PublishFigures();
+
+  // What other threads may see, behind a lock of its own.
+  class Board {
+   public:
+    void Set(const ReplicaPlane::Figures& figures) ABSL_LOCKS_EXCLUDED(mu_) {
+      MutexLock lock(mu_);
+      figures_ = figures;
+    }
+    ReplicaPlane::Figures Get() const ABSL_LOCKS_EXCLUDED(mu_) {
+      MutexLock lock(mu_);
+      return figures_;
+    }
+
+   private:
+    mutable Mutex mu_;
+    ReplicaPlane::Figures figures_ ABSL_GUARDED_BY(mu_);
+  };
+
+  const ReplicaPlane::Options options_;
+  const ReplicaPlane::Identity identity_;
+  const Parts parts_;
+  Random random_;
+  const AskStorage ask_;
+  const SteadyTime started_;
+  InvalidationQueue invalidations_;
+  RepairQueue repairs_;
+  uint64_t next_command_id_;
+  bool keep_unknown_ = false;
+  bool starting_ = true;
+
+  absl::btree_map<std::string, std::shared_ptr<CommandSession>> sessions_;
+  absl::btree_map<std::string, std::deque<InvalidationQueue::Told>> resend_;  // By DataNode.
+  absl::btree_set<std::pair<SteadyTime, BlockId>> recheck_;                   // When graces end.
+  absl::btree_map<BlockId, SteadyTime> asked_;                                // Expected storages were asked.
+  absl::btree_map<BlockId, bool> missing_;                                    // Whether its replication is one.
+  absl::btree_map<BlockId, uint32_t> corrupt_;
+  absl::btree_set<BlockId> quarantined_;
+  absl::btree_set<std::string> to_pump_;
+  bool pump_posted_ = false;
+
+  std::deque<std::pair<StorageNumber, uint64_t>> storage_scans_;  // Where each goes on.
+  bool scanning_ = false;                                         // A step is posted.
+  bool scan_wanted_ = true;
+  std::optional<BlockId> scan_at_;  // Of the scan over all blocks.
+  SteadyTime next_scan_;
+  SteadyTime next_resend_;
+
+  Board board_;
+};
+
+}  // namespace cairn::namenode
