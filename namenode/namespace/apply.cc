@@ -11,40 +11,23 @@ namespace {
 
 absl::Status Dispatch(const v1::Mutation& mutation, const std::string& codes_before, OpContext& ctx) {
   switch (mutation.op_case()) {
-    case v1::Mutation::kCreate:
-      return ApplyCreate(mutation.create(), ctx);
-    case v1::Mutation::kAddBlock:
-      return ApplyAddBlock(mutation.add_block(), ctx);
-    case v1::Mutation::kAbandonBlock:
-      return ApplyAbandonBlock(mutation.abandon_block(), ctx);
-    case v1::Mutation::kUpdateBlockForPipeline:
-      return ApplyUpdateBlockForPipeline(mutation.update_block_for_pipeline(), ctx);
-    case v1::Mutation::kUpdatePipeline:
-      return ApplyUpdatePipeline(mutation.update_pipeline(), ctx);
-    case v1::Mutation::kFsync:
-      return ApplyFsync(mutation.fsync(), ctx);
-    case v1::Mutation::kComplete:
-      return ApplyComplete(mutation.complete(), ctx);
-    case v1::Mutation::kMkdirs:
-      return ApplyMkdirs(mutation.mkdirs(), ctx);
-    case v1::Mutation::kRename:
-      return ApplyRename(mutation.rename(), ctx);
-    case v1::Mutation::kDelete:
-      return ApplyDelete(mutation.delete_(), ctx);
-    case v1::Mutation::kDeleteMany:
-      return ApplyDeleteMany(mutation.delete_many(), codes_before, ctx);
-    case v1::Mutation::kExpireLease:
-      return ApplyExpireLease(mutation.expire_lease(), ctx);
-    case v1::Mutation::kReclaimStep:
-      return ApplyReclaimStep(mutation.reclaim_step(), ctx);
-    case v1::Mutation::kRegisterStorages:
-      return ApplyRegisterStorages(mutation.register_storages(), ctx);
-    case v1::Mutation::kSweepRetries:
-      return ApplySweepRetries(mutation.sweep_retries(), ctx);
-    case v1::Mutation::kSetMeta:
-      return ApplySetMeta(mutation.set_meta(), ctx);
-    case v1::Mutation::OP_NOT_SET:
-      break;
+    case v1::Mutation::kCreate: return ApplyCreate(mutation.create(), ctx);
+    case v1::Mutation::kAddBlock: return ApplyAddBlock(mutation.add_block(), ctx);
+    case v1::Mutation::kAbandonBlock: return ApplyAbandonBlock(mutation.abandon_block(), ctx);
+    case v1::Mutation::kUpdateBlockForPipeline: return ApplyUpdateBlockForPipeline(mutation.update_block_for_pipeline(), ctx);
+    case v1::Mutation::kUpdatePipeline: return ApplyUpdatePipeline(mutation.update_pipeline(), ctx);
+    case v1::Mutation::kFsync: return ApplyFsync(mutation.fsync(), ctx);
+    case v1::Mutation::kComplete: return ApplyComplete(mutation.complete(), ctx);
+    case v1::Mutation::kMkdirs: return ApplyMkdirs(mutation.mkdirs(), ctx);
+    case v1::Mutation::kRename: return ApplyRename(mutation.rename(), ctx);
+    case v1::Mutation::kDelete: return ApplyDelete(mutation.delete_(), ctx);
+    case v1::Mutation::kDeleteMany: return ApplyDeleteMany(mutation.delete_many(), codes_before, ctx);
+    case v1::Mutation::kExpireLease: return ApplyExpireLease(mutation.expire_lease(), ctx);
+    case v1::Mutation::kReclaimStep: return ApplyReclaimStep(mutation.reclaim_step(), ctx);
+    case v1::Mutation::kRegisterStorages: return ApplyRegisterStorages(mutation.register_storages(), ctx);
+    case v1::Mutation::kSweepRetries: return ApplySweepRetries(mutation.sweep_retries(), ctx);
+    case v1::Mutation::kSetMeta: return ApplySetMeta(mutation.set_meta(), ctx);
+    case v1::Mutation::OP_NOT_SET: break;
   }
   return MakeError(ErrorKind::kUnsupported, "the mutation holds no operation that is known here");
 }

@@ -126,12 +126,11 @@ absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
       if (length == block.length_bytes()) return absl::OkStatus();
       return BlockError(ErrorKind::kInvalidArgument, "COMMITTED", path_, named,
                         fmt::format("committed with {} bytes, now {} were named", block.length_bytes(), length));
-    case v1::UNDER_RECOVERY:
-      return BlockError(ErrorKind::kLeaseExpired, "UNDER_RECOVERY", path_, named, "it is being recovered");
-    case v1::UNDER_CONSTRUCTION:
-      break;
+    case v1::UNDER_RECOVERY: return BlockError(ErrorKind::kLeaseExpired, "UNDER_RECOVERY", path_, named, "it is being recovered");
+    case v1::UNDER_CONSTRUCTION: break;
     default:
-      return BlockError(ErrorKind::kCorruptMetadata, "", path_, named, fmt::format("in state {} as a file's last", static_cast<int>(block.state())));
+      return BlockError(ErrorKind::kCorruptMetadata, "", path_, named,
+                        fmt::format("in state {} as a file's last", static_cast<int>(block.state())));
   }
   if (length < block.length_bytes())
     return BlockError(ErrorKind::kInvalidArgument, "SHORTER_THAN_SYNCED", path_, named,
@@ -161,8 +160,9 @@ absl::Status FileEdit::TakeReserved(const v1::Mutation::Commit* previous, uint64
   if (last_ && last_->id == id) {
     // Taken by an earlier call; the one before it must have been committed just so.
     ASSIGN_OR_RETURN(const std::optional<BlockAt> before, Penultimate());
-    const bool same = previous == nullptr ? !before : before && before->id.value() == previous->block().id() &&
-                                                          before->record.length_bytes() == previous->block().length_bytes();
+    const bool same = previous == nullptr ? !before
+                                          : before && before->id.value() == previous->block().id() &&
+                                                before->record.length_bytes() == previous->block().length_bytes();
     if (same) return absl::OkStatus();
     return BlockError(ErrorKind::kInvalidArgument, "WRONG_BLOCK", path_, id, "it was taken after another block than the one named");
   }
@@ -193,7 +193,8 @@ absl::StatusOr<BlockAt*> FileEdit::Writable(BlockId id) {
   if (block == nullptr)
     return BlockError(ErrorKind::kLeaseExpired, "WRONG_BLOCK", path_, id, "it is not the block that this file's writer may change");
   if (block->record.state() != v1::UNDER_CONSTRUCTION && block->record.state() != v1::RESERVED)
-    return BlockError(ErrorKind::kLeaseExpired, v1::BlockUCState_Name(block->record.state()), path_, id, "it is not being written any more");
+    return BlockError(ErrorKind::kLeaseExpired, v1::BlockUCState_Name(block->record.state()), path_, id,
+                      "it is not being written any more");
   return block;
 }
 

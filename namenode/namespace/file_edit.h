@@ -18,7 +18,8 @@ v1::Block ToBlock(const BlockAt& block);
 v1::FreedBlock ToFreed(const BlockAt& block);
 
 // A file that is being written, and what one mutation does to its blocks: changed in memory, each step checked, and written at the end by
-// Write(). So a verb may combine steps (commit the block before, take the reserved one, commit that) and a refusal of the last has written nothing.
+// Write(). So a verb may combine steps (commit the block before, take the reserved one, commit that), and a refusal of the last has
+// written nothing.
 //
 // Keeps two sums exact: the record's length is that of its blocks together, its charged bytes those of its blocks and of the
 // reserved one; Write() adds the difference to every directory above.

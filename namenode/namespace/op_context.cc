@@ -67,7 +67,8 @@ absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit
   Error error;
   error.kind = ErrorKind::kQuota;
   error.reason = "LIMIT_EXCEEDED";
-  error.message = fmt::format("{} (limit {}, raised by {})", message, limit, key);
+  error.message =
+      key.empty() ? fmt::format("{} (at most {})", message, limit) : fmt::format("{} (limit {}, raised by {})", message, limit, key);
   error.path = std::move(path);
   error.limit = static_cast<int64_t>(limit);
   error.key = std::string(key);
@@ -80,10 +81,9 @@ absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name
                          "dfs.namenode.fs-limits.max-component-length");
   if (limits.max_path_bytes() != 0 && path.size() > limits.max_path_bytes())
     return LimitExceeded(fmt::format("{}...: a path of {} bytes is too long", path.substr(0, 64), path.size()), path.substr(0, 64),
-                         limits.max_path_bytes(), "cairn.namenode.fs-limits.max-path-length");
+                         limits.max_path_bytes(), "");
   if (limits.max_depth() != 0 && depth > limits.max_depth())
-    return LimitExceeded(fmt::format("{}: {} components are too many", path, depth), path, limits.max_depth(),
-                         "cairn.namenode.fs-limits.max-path-depth");
+    return LimitExceeded(fmt::format("{}: {} components are too many", path, depth), path, limits.max_depth(), "");
   return absl::OkStatus();
 }
 

@@ -72,7 +72,7 @@ class OpContext {
   std::map<InodeId, DirectoryChange> directories_;
 };
 
-// Errors that name a limit and the key that raises it.
+// Errors that name a limit and the key that raises it, if one does.
 absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit, std::string_view key);
 
 // Lengths and depth of a new name.

@@ -87,8 +87,7 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path) {
     }
     const InodeId parent_id = parent.id();
     const std::string& name = walk.components[i];
-    ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record,
-                     FindRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(parent_id, name)));
+    ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record, FindRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(parent_id, name)));
     if (!record) break;
     walk.inodes.push_back(InodeAt{parent_id, name, *std::move(record)});
   }

@@ -48,9 +48,7 @@ absl::StatusOr<std::optional<InodeAt>> FindInodeAnywhere(const ReadView& view, I
   return found;
 }
 
-void PutInode(Transaction& txn, const InodeAt& inode) {
-  PutRecord(txn, Family::kInode, InodeKey(inode.parent, inode.name), inode.record);
-}
+void PutInode(Transaction& txn, const InodeAt& inode) { PutRecord(txn, Family::kInode, InodeKey(inode.parent, inode.name), inode.record); }
 
 void PutLink(Transaction& txn, InodeId id, InodeId parent, std::string_view name) {
   v1::INodeLink link;
@@ -122,8 +120,6 @@ absl::StatusOr<v1::BlockRecord> GetBlock(const ReadView& view, BlockId id) {
   return GetRecord<v1::BlockRecord>(view, Family::kBlock, BlockKey(id));
 }
 
-void PutBlock(Transaction& txn, BlockId id, const v1::BlockRecord& record) {
-  PutRecord(txn, Family::kBlock, BlockKey(id), record);
-}
+void PutBlock(Transaction& txn, BlockId id, const v1::BlockRecord& record) { PutRecord(txn, Family::kBlock, BlockKey(id), record); }
 
 }  // namespace cairn::namenode

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows of the namespace as messages: typed reads and writes over a view's bytes. A row that is there but does not parse, or that must be there
-// and is not, is kCorruptMetadata naming family and key. Pure functions of their arguments.
+// Rows of the namespace as messages: typed reads and writes over a view's bytes. A row that is there but does not parse, or that
+// must be there and is not, is kCorruptMetadata naming family and key. Pure functions of their arguments.
 
 #include <optional>
 #include <string>

@@ -20,8 +20,7 @@ absl::Status Refuse(ErrorKind kind, std::string_view reason, const v1::Mutation&
 absl::StatusOr<RetryLookup> FindRetry(const v1::Mutation& mutation, int64_t now_ms, const ReadView& view) {
   if (mutation.client_id().size() != kClientIdBytes)
     return Refuse(ErrorKind::kInvalidArgument, "", mutation, fmt::format("a client id has 16 bytes, not {}", mutation.client_id().size()));
-  if (mutation.slot() >= kMaxSlots)
-    return Refuse(ErrorKind::kInvalidArgument, "", mutation, fmt::format("slots are below {}", kMaxSlots));
+  if (mutation.slot() >= kMaxSlots) return Refuse(ErrorKind::kInvalidArgument, "", mutation, fmt::format("slots are below {}", kMaxSlots));
   RetryLookup lookup;
   ASSIGN_OR_RETURN(std::optional<v1::RetryRecord> row,
                    FindRecord<v1::RetryRecord>(view, Family::kRetry, RetryKey(mutation.client_id(), mutation.slot())));
@@ -29,7 +28,8 @@ absl::StatusOr<RetryLookup> FindRetry(const v1::Mutation& mutation, int64_t now_
   if (!row) {
     if (mutation.slot_opened_ms() != 0 && now_ms - mutation.slot_opened_ms() > kSlotExpiresMs)
       return Refuse(ErrorKind::kSlotExpired, "SLOT_EXPIRED", mutation,
-                    fmt::format("the slot was opened {} ms ago and nothing is known of it: if this is a retry its outcome is unknown, a new call takes a fresh slot",
+                    fmt::format("the slot was opened {} ms ago and nothing is known of it: if this is a retry its outcome is unknown, a "
+                                "new call takes a fresh slot",
                                 now_ms - mutation.slot_opened_ms()));
   } else if (row->sequence() > mutation.sequence()) {
     return Refuse(ErrorKind::kInvalidArgument, "OLD_SEQUENCE", mutation, fmt::format("the slot has gone on to {}", row->sequence()));
@@ -47,7 +47,8 @@ absl::StatusOr<RetryLookup> FindRetry(const v1::Mutation& mutation, int64_t now_
     return lookup;
   }
   if (from > 0)
-    return Refuse(ErrorKind::kInvalidArgument, "NO_EARLIER_PART", mutation, fmt::format("it goes on from path {}, but none was done", from));
+    return Refuse(ErrorKind::kInvalidArgument, "NO_EARLIER_PART", mutation,
+                  fmt::format("it goes on from path {}, but none was done", from));
   return lookup;
 }
 

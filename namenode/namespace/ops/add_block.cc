@@ -18,9 +18,7 @@ void Answer(const FileEdit& edit, const BlockAt& block, OpContext& ctx) {
   result.set_offset_bytes(edit.record().length_bytes() - (is_last ? block.record.length_bytes() : 0));
 }
 
-bool IsEmptyAndOpen(const BlockAt& block) {
-  return block.record.state() == v1::UNDER_CONSTRUCTION && block.record.length_bytes() == 0;
-}
+bool IsEmptyAndOpen(const BlockAt& block) { return block.record.state() == v1::UNDER_CONSTRUCTION && block.record.length_bytes() == 0; }
 
 bool IsCommittedAs(const BlockAt& block, const v1::Block& named) {
   return block.record.state() == v1::COMMITTED && block.id.value() == named.id() &&

@@ -29,8 +29,7 @@ absl::Status ApplyComplete(const v1::Mutation::Complete& op, OpContext& ctx) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(edit.CheckLease());
-  if (op.use_reserved_id() != 0)
-    RETURN_IF_ERROR(edit.TakeReserved(op.has_previous() ? &op.previous() : nullptr, op.use_reserved_id()));
+  if (op.use_reserved_id() != 0) RETURN_IF_ERROR(edit.TakeReserved(op.has_previous() ? &op.previous() : nullptr, op.use_reserved_id()));
   if (op.has_last()) {
     RETURN_IF_ERROR(edit.CommitLast(op.last()));
   } else if (edit.last() && edit.last()->record.state() != v1::COMMITTED) {
@@ -75,8 +74,8 @@ absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ct
       error.reason = "NEEDS_RECOVERY";
       error.path = edit.path();
       error.block_id = edit.last()->id.value();
-      error.message = fmt::format("{}: {} was silent for {} ms, but block {} has to be recovered before the file can be closed", edit.path(),
-                                  op.holder(), op.observed_idle_ms(), error.block_id);
+      error.message = fmt::format("{}: {} was silent for {} ms, but block {} has to be recovered before the file can be closed",
+                                  edit.path(), op.holder(), op.observed_idle_ms(), error.block_id);
       return MakeError(std::move(error));
     }
     edit.DropLast();

@@ -32,7 +32,8 @@ absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation:
     return OutOfRange(op.path(), fmt::format("replication {} is too low", op.replication()), std::max(limits.min_replication(), 1u),
                       "dfs.namenode.replication.min");
   if (limits.max_replication() != 0 && op.replication() > limits.max_replication())
-    return OutOfRange(op.path(), fmt::format("replication {} is too high", op.replication()), limits.max_replication(), "dfs.replication.max");
+    return OutOfRange(op.path(), fmt::format("replication {} is too high", op.replication()), limits.max_replication(),
+                      "dfs.replication.max");
   if (op.block_size_bytes() < std::max<uint64_t>(limits.min_block_size_bytes(), 1))
     return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too small", op.block_size_bytes()),
                       std::max<uint64_t>(limits.min_block_size_bytes(), 1), "dfs.namenode.fs-limits.min-block-size");
@@ -47,7 +48,8 @@ absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation:
 absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   const std::string& holder = ctx.mutation().client_name();
   if (holder.empty() || holder.size() > kMaxHolderBytes)
-    return PathError(ErrorKind::kInvalidArgument, "", op.path(), fmt::format("{}: create needs a client name of 1 to {} bytes", op.path(), kMaxHolderBytes));
+    return PathError(ErrorKind::kInvalidArgument, "", op.path(),
+                     fmt::format("{}: create needs a client name of 1 to {} bytes", op.path(), kMaxHolderBytes));
   ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path()));
   const std::string path = walk.path();
   if (walk.complete() && walk.last().is_directory())
@@ -56,7 +58,8 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   RETURN_IF_ERROR(CheckAttributes(op, ctx.limits()));
   if (walk.complete()) {
     if (!op.overwrite() && !walk.last().record.lease_holder().empty())
-      return PathError(ErrorKind::kBeingWritten, "", path, fmt::format("{} is being written by {}", path, walk.last().record.lease_holder()));
+      return PathError(ErrorKind::kBeingWritten, "", path,
+                       fmt::format("{} is being written by {}", path, walk.last().record.lease_holder()));
     if (!op.overwrite()) return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} already exists", path));
   } else {
     RETURN_IF_ERROR(CheckMissing(ctx, walk));
@@ -65,8 +68,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
     return PathError(ErrorKind::kInvalidArgument, "NO_TARGETS", path, fmt::format("{}: a first block without targets", path));
 
   if (walk.complete()) RETURN_IF_ERROR(Detach(ctx, walk.last(), walk.ancestors()));
-  ASSIGN_OR_RETURN(const MadeDirectories made,
-                   MakeDirectories(ctx, walk, walk.components.size() - 1, op.parent_mode(), op.parent_mode()));
+  ASSIGN_OR_RETURN(const MadeDirectories made, MakeDirectories(ctx, walk, walk.components.size() - 1, op.parent_mode(), op.parent_mode()));
   ASSIGN_OR_RETURN(v1::INodeRecord record, NewInode(ctx, v1::FILE, op.mode(), made.group));
   record.set_replication(op.replication());
   record.set_block_size_bytes(op.block_size_bytes());

@@ -22,13 +22,13 @@ absl::Status Detach(OpContext& ctx, const InodeAt& inode, const std::vector<Inod
   ASSIGN_OR_RETURN(const UsageDelta total, TotalsOf(ctx, inode));
   Transaction& txn = ctx.Change();
   txn.Delete(Family::kInode, InodeKey(inode.parent, inode.name));
-  InodeAt detached{kDetachedInodeId, DetachedName(inode.id()), inode.record};
-  if (!detached.record.lease_holder().empty()) {
-    txn.Delete(Family::kLease, LeaseKey(detached.record.lease_holder(), inode.id()));
-    detached.record.clear_lease_holder();
+  InodeAt moved{kDetachedInodeId, DetachedName(inode.id()), inode.record};
+  if (!moved.record.lease_holder().empty()) {
+    txn.Delete(Family::kLease, LeaseKey(moved.record.lease_holder(), inode.id()));
+    moved.record.clear_lease_holder();
   }
-  PutInode(txn, detached);
-  PutLink(txn, detached.id(), detached.parent, detached.name);
+  PutInode(txn, moved);
+  PutLink(txn, moved.id(), moved.parent, moved.name);
 
   ASSIGN_OR_RETURN(const uint64_t work_id, TakeNumber(txn, kMetaNextWorkId, 1));
   v1::WorkRecord work;

@@ -41,7 +41,8 @@ absl::Status ApplyUpdatePipeline(const v1::Mutation::UpdatePipeline& op, OpConte
   ASSIGN_OR_RETURN(BlockAt* const block, edit.Writable(id));
   const v1::Block& next = op.new_block();
   if (next.id() != id.value())
-    return BadPipeline(ErrorKind::kInvalidArgument, "WRONG_BLOCK", edit, *block, fmt::format("the new block has another id, {}", next.id()));
+    return BadPipeline(ErrorKind::kInvalidArgument, "WRONG_BLOCK", edit, *block,
+                       fmt::format("the new block has another id, {}", next.id()));
   const std::vector<uint32_t> storages(op.storages().begin(), op.storages().end());
   if (storages.empty() || std::set<uint32_t>(storages.begin(), storages.end()).size() != storages.size())
     return BadPipeline(ErrorKind::kInvalidArgument, "BAD_PIPELINE", edit, *block, "a pipeline needs storages, each once");
@@ -75,15 +76,15 @@ absl::Status ApplyUpdatePipeline(const v1::Mutation::UpdatePipeline& op, OpConte
 absl::Status ApplyFsync(const v1::Mutation::Fsync& op, OpContext& ctx) {
   ASSIGN_OR_RETURN(FileEdit edit, FileEdit::Load(ctx, op.path(), op.inode_id()));
   RETURN_IF_ERROR(edit.CheckLease());
-  if (op.use_reserved_id() != 0)
-    RETURN_IF_ERROR(edit.TakeReserved(op.has_previous() ? &op.previous() : nullptr, op.use_reserved_id()));
+  if (op.use_reserved_id() != 0) RETURN_IF_ERROR(edit.TakeReserved(op.has_previous() ? &op.previous() : nullptr, op.use_reserved_id()));
   if (op.has_last_block()) {
     ASSIGN_OR_RETURN(BlockAt* const block, edit.Writable(BlockId(op.last_block().id())));
     if (block->record.state() == v1::RESERVED)
       return BadPipeline(ErrorKind::kInvalidArgument, "RESERVED", edit, *block, "it is no part of the file until use_reserved_id names it");
     if (op.last_block().generation_stamp() != block->record.generation_stamp())
-      return BadPipeline(ErrorKind::kStaleGeneration, "STAMP", edit, *block,
-                         fmt::format("stamp {} was named, it has {}", op.last_block().generation_stamp(), block->record.generation_stamp()));
+      return BadPipeline(
+          ErrorKind::kStaleGeneration, "STAMP", edit, *block,
+          fmt::format("stamp {} was named, it has {}", op.last_block().generation_stamp(), block->record.generation_stamp()));
     RETURN_IF_ERROR(edit.RaiseLength(*block, op.last_block().length_bytes()));
   }
   ctx.result().set_path(edit.path());

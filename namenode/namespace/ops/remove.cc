@@ -40,7 +40,8 @@ absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx) {
 
 absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx) {
   if (op.paths_size() > kMaxPathsOfDeleteMany)
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("{} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
   std::string codes = codes_before;
   for (const std::string& path : op.paths()) {
     const absl::StatusOr<bool> existed = DeleteOne(path, op.recursive(), ctx);

@@ -38,7 +38,8 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
   ASSIGN_OR_RETURN(const PathWalk source, WalkExisting(ctx.view(), op.source()));
   ASSIGN_OR_RETURN(const PathWalk destination, WalkPath(ctx.view(), op.destination()));
   if (source.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, source, "the root cannot be renamed");
-  if (destination.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the root cannot be replaced");
+  if (destination.components.empty())
+    return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the root cannot be replaced");
   ctx.result().set_path(destination.path());
   if (source.components == destination.components) {
     if (!op.overwrite()) return Refuse(ErrorKind::kAlreadyExists, source, destination, destination, "source and destination are the same");
