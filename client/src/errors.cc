@@ -2,7 +2,7 @@
 
 #include "common/error.h"
 
-namespace cairn {
+namespace cairn::errors {
 
 bool IsNotFound(const absl::Status& status) { return KindOf(status) == ErrorKind::kNotFound; }
 bool IsAlreadyExists(const absl::Status& status) { return KindOf(status) == ErrorKind::kAlreadyExists; }
@@ -24,7 +24,7 @@ bool IsOutcomeUnknown(const absl::Status& status) {
          (status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded);
 }
 
-std::string ErrorKindName(const absl::Status& status) { return std::string(KindName(KindOf(status))); }
-std::string ErrorReason(const absl::Status& status) { return ReasonOf(status); }
+std::string KindName(const absl::Status& status) { return std::string(cairn::KindName(KindOf(status))); }
+std::string Reason(const absl::Status& status) { return ReasonOf(status); }
 
-}  // namespace cairn
+}  // namespace cairn::errors

@@ -1,0 +1,148 @@
+// The command line `cairn`. See client/cli/shell.h for how a command is built up.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cairn/file_system.h"
+#include "client/cli/admin_call.h"
+#include "client/cli/cli_options.h"
+#include "client/cli/dfs_change.h"
+#include "client/cli/dfs_list.h"
+#include "client/cli/dfs_transfer.h"
+#include "client/cli/dfsadmin.h"
+#include "client/cli/shell.h"
+#include "client/cli/signals.h"
+#include "client/src/user_name.h"
+#include "common/config.h"
+#include "common/env/env.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-D key=value] COMMAND
+
+  dfs         files and directories: cairn dfs -help
+  dfsadmin    the cluster: cairn dfsadmin -help
+  minicluster --datanodes N --dir D
+              a cluster in one process, for tests of your own
+  --version   the version
+  --help      this
+)";
+
+// The minicluster is a program of its own beside this one, so that the command line links no
+// server.
+int RunMinicluster(const std::vector<std::string>& words) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::filesystem::path program = self.parent_path() / "cairn-minicluster";
+  if (const char* elsewhere = std::getenv("CAIRN_MINICLUSTER")) program = elsewhere;
+  std::string name = program.string();
+  std::vector<std::string> arguments(words.begin() + 1, words.end());
+  std::vector<char*> argv = {name.data()};
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execv(name.c_str(), argv.data());
+  std::cerr << fmt::format("minicluster: {} cannot be run: {}\n", name, std::error_code(errno, std::generic_category()).message());
+  return kFailure;
+}
+
+std::vector<Verb> DfsVerbs() {
+  std::vector<Verb> verbs = ListVerbs();
+  for (auto more : {ChangeVerbs(), TransferVerbs()}) verbs.insert(verbs.end(), more.begin(), more.end());
+  return verbs;
+}
+
+bool OnlyAsksForHelp(const std::vector<std::string>& words) {
+  if (words.size() < 2) return true;
+  return words[1] == "-help" || words[1] == "--help" || words[1] == "-usage" || words[1] == "--usage";
+}
+
+int Run(std::vector<std::string> words) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(std::move(words), ConfigSources::FromEnvironment());
+  if (!line.ok()) {
+    std::cerr << "cairn: " << std::string(line.status().message()) << "\n";
+    return kUsage;
+  }
+  const std::vector<std::string>& rest = line->words;
+  if (rest.empty()) {
+    std::cerr << kHelp;
+    return kUsage;
+  }
+  if (rest[0] == "--version" || rest[0] == "-version" || rest[0] == "version") {
+    std::cout << "Cairn " << CAIRN_VERSION << "\n";
+    return kSuccess;
+  }
+  if (rest[0] == "--help" || rest[0] == "-help" || rest[0] == "-h" || rest[0] == "help") {
+    std::cout << kHelp;
+    return kSuccess;
+  }
+  if (rest[0] == "minicluster") return RunMinicluster(rest);
+  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin") {
+    std::cerr << fmt::format("cairn: unknown command '{}'\n{}", rest[0], kHelp);
+    return kUsage;
+  }
+
+  const bool admin = rest[0] == "dfsadmin";
+  Shell shell;
+  shell.out = &std::cout;
+  shell.err = &std::cerr;
+  shell.read_input = ReadStandardInput;
+  shell.zone = absl::LocalTimeZone();
+  const std::span<const std::string> verb(rest.data() + 1, rest.size() - 1);
+  const std::unique_ptr<Env> env = NewRealEnv();
+  std::unique_ptr<FileSystem> files;
+  HostPort namenode;
+  if (!OnlyAsksForHelp(rest)) {
+    const absl::StatusOr<Config> config = Config::Load(line->config);
+    if (!config.ok()) {
+      std::cerr << fmt::format("{}: {}\n", rest[0], std::string(config.status().message()));
+      return kUsage;
+    }
+    const absl::StatusOr<HostPort> address = NamenodeAddress(line->address, *config);
+    if (!address.ok()) {
+      std::cerr << fmt::format("{}: {}\n", rest[0], std::string(address.status().message()));
+      return kUsage;
+    }
+    namenode = *address;
+    ClientOptions options = ClientOptionsOf(*config);
+    const char* user = std::getenv("HADOOP_USER_NAME");
+    shell.user = options.user = user != nullptr && *user != '\0' ? user : client::OsUserName(&env->files());
+    if (!admin) {
+      absl::StatusOr<std::unique_ptr<FileSystem>> connected = FileSystem::Connect(namenode.ToString(), options);
+      if (!connected.ok()) {
+        std::cerr << fmt::format("{}: {}\n", rest[0], std::string(connected.status().message()));
+        return kFailure;
+      }
+      files = *std::move(connected);
+      shell.files = files.get();
+    }
+  }
+  shell.interrupted = CatchInterrupts();
+  int result = kSuccess;
+  if (admin) {
+    const auto ask = [&env, &namenode, &shell] { return AskClusterReport(env.get(), namenode, shell.user, absl::Seconds(30)); };
+    const auto now = [&env] { return env->clock().WallNow(); };
+    result = RunVerb("cairn dfsadmin", AdminVerbs(ask, now), verb, &shell);
+  } else {
+    result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);
+  }
+  std::cout.flush();
+  if (!std::cout && result == kSuccess) result = kFailure;
+  return shell.Interrupted() ? 130 : result;
+}
+
+}  // namespace
+}  // namespace cairn::cli
+
+int main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  return cairn::cli::Run(std::vector<std::string>(argv + 1, argv + argc));
+}

@@ -1,0 +1,102 @@
+#include "client/cli/report.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "client/cli/format.h"
+
+namespace cairn::cli {
+namespace {
+
+struct Space {
+  uint64_t capacity = 0;
+  uint64_t used = 0;
+  uint64_t remaining = 0;
+  uint64_t replicas = 0;
+  uint64_t present() const { return used + remaining; }
+  uint64_t other() const { return capacity > present() ? capacity - present() : 0; }
+};
+
+void Add(Space* space, const v1::DatanodeReport& node) {
+  for (const v1::StorageStatistics& storage : node.storages()) {
+    space->capacity += storage.capacity_bytes();
+    space->used += storage.used_bytes();
+    space->remaining += storage.remaining_bytes();
+    space->replicas += storage.replicas();
+  }
+}
+
+std::string BytesLine(const std::string& name, uint64_t bytes) { return fmt::format("{}: {} ({})\n", name, bytes, CapacityText(bytes)); }
+
+// As java.util.Date prints itself, which is what HDFS's report shows.
+std::string DateText(absl::Time time) { return absl::FormatTime("%a %b %d %H:%M:%S UTC %Y", time, absl::UTCTimeZone()); }
+
+std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
+  Space space;
+  Add(&space, node);
+  const v1::DatanodeInfo& info = node.info();
+  std::string text = fmt::format("Name: {}:{} ({})\n", info.transfer().host(), info.transfer().port(), info.transfer().host());
+  text += fmt::format("Hostname: {}\n", info.transfer().host());
+  if (!info.rack().empty() && info.rack() != "/default-rack") text += fmt::format("Rack: {}\n", info.rack());
+  text += "Decommission Status : Normal\n";
+  text += BytesLine("Configured Capacity", space.capacity);
+  text += BytesLine("DFS Used", space.used);
+  text += BytesLine("Non DFS Used", space.other());
+  text += BytesLine("DFS Remaining", space.remaining);
+  text += fmt::format("DFS Used%: {}\n", PercentText(space.used, space.capacity));
+  text += fmt::format("DFS Remaining%: {}\n", PercentText(space.remaining, space.capacity));
+  text += "Configured Cache Capacity: 0 (0 B)\nCache Used: 0 (0 B)\nCache Remaining: 0 (0 B)\n";
+  text += "Cache Used%: 100.00%\nCache Remaining%: 0.00%\n";  // As HDFS prints a cache of no bytes.
+  text += fmt::format("Xceivers: {}\n", node.active_streams());
+  text += fmt::format("Last contact: {}\n", DateText(now - absl::Milliseconds(node.last_contact_ms())));
+  text +=
+      fmt::format("Last Block Report: {}\n", node.last_walk_ms() < 0 ? "Never" : DateText(now - absl::Milliseconds(node.last_walk_ms())));
+  text += fmt::format("Num of Blocks: {}\n", space.replicas);
+  text += fmt::format("Heartbeat interval p99: {} ms\n", node.heartbeat_interval_ms());
+  text += fmt::format("Command queue: {}\n", node.command_queue());
+  text += fmt::format("Unacked report entries: {}\n", node.unacknowledged_events());
+  text += fmt::format("Pending reclaim: {} blocks, {} ({})\n", node.pending_deletion_blocks(), node.pending_deletion_bytes(),
+                      CapacityText(node.pending_deletion_bytes()));
+  text += fmt::format("Open streams: {}\n", node.active_streams());
+  return text + "\n\n";
+}
+
+}  // namespace
+
+std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, bool live, bool dead) {
+  Space total;
+  std::vector<const v1::DatanodeReport*> living;
+  std::vector<const v1::DatanodeReport*> gone;
+  for (const v1::DatanodeReport& node : report.datanodes()) {
+    (node.state() == v1::DEAD ? gone : living).push_back(&node);
+    if (node.state() != v1::DEAD) Add(&total, node);
+  }
+  std::string text;
+  text += BytesLine("Configured Capacity", total.capacity);
+  text += BytesLine("Present Capacity", total.present());
+  text += BytesLine("DFS Remaining", total.remaining);
+  text += BytesLine("DFS Used", total.used);
+  text += fmt::format("DFS Used%: {}\n", PercentText(total.used, total.present()));
+  text += "Replicated Blocks:\n";
+  text += fmt::format("\tUnder replicated blocks: {}\n", report.under_replicated_blocks());
+  text += fmt::format("\tBlocks with corrupt replicas: {}\n", report.corrupt_replicas());
+  text += fmt::format("\tMissing blocks: {}\n", report.missing_blocks());
+  text += fmt::format("\tMissing blocks (with replication factor 1): {}\n", report.missing_blocks_replication_one());
+  text += fmt::format("\tLow redundancy blocks with highest priority to recover: {}\n", report.at_risk_blocks());
+  text += fmt::format("\tPending deletion blocks: {}\n", report.pending_deletion_blocks());
+  text += "Erasure Coded Block Groups: \n\tLow redundancy block groups: 0\n\tBlock groups with corrupt internal blocks: 0\n";
+  text += "\tMissing block groups: 0\n\tLow redundancy blocks with highest priority to recover: 0\n\tPending deletion blocks: 0\n";
+  text += "\n-------------------------------------------------\n";
+  const bool both = live == dead;
+  const auto section = [&text, now](const char* name, const std::vector<const v1::DatanodeReport*>& nodes) {
+    text += fmt::format("{} datanodes ({}):\n\n", name, nodes.size());
+    for (const v1::DatanodeReport* node : nodes) text += NodeText(*node, now);
+  };
+  if ((both || live) && (live || !living.empty())) section("Live", living);
+  if ((both || dead) && (dead || !gone.empty())) section("Dead", gone);
+  return text;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,202 @@
+#include "client/cli/shell.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "client/cli/format.h"
+#include "common/error.h"
+#include "common/status.h"
+
+namespace cairn::cli {
+namespace {
+
+absl::Status Bad(std::string message) { return MakeError(ErrorKind::kInvalidArgument, std::move(message)); }
+
+const Verb* FindVerb(const std::vector<Verb>& verbs, std::string_view word) {
+  if (!word.starts_with('-')) return nullptr;
+  word.remove_prefix(word.starts_with("--") ? 2 : 1);
+  const auto it = std::find_if(verbs.begin(), verbs.end(), [word](const Verb& verb) { return verb.name == word; });
+  return it == verbs.end() ? nullptr : &*it;
+}
+
+std::string UsageLine(const std::string& group, const Verb& verb) {
+  return fmt::format("Usage: {} -{}{}{}", group, verb.name, verb.synopsis.empty() ? "" : " ", verb.synopsis);
+}
+
+bool HasPattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+std::vector<std::string> Components(const std::string& path) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < path.size();) {
+    size_t end = path.find('/', begin);
+    if (end == std::string::npos) end = path.size();
+    if (end > begin) parts.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+absl::StatusOr<Arguments> ParseArguments(const Verb& verb, std::span<const std::string> words) {
+  Arguments arguments;
+  bool flags_over = false;
+  for (const std::string& word : words) {
+    if (!flags_over && word == "--") {
+      flags_over = true;
+    } else if (!flags_over && word.size() > 1 && word.starts_with('-')) {
+      const std::string flag = word.substr(word.starts_with("--") ? 2 : 1);
+      if (std::find(verb.flags.begin(), verb.flags.end(), flag) == verb.flags.end()) return Bad(fmt::format("Illegal option {}", word));
+      arguments.flags.insert(flag);
+    } else {
+      flags_over = true;
+      arguments.values.push_back(word);
+    }
+  }
+  if (arguments.values.size() < verb.least)
+    return Bad(fmt::format("Not enough arguments: expected {} but got {}", verb.least, arguments.values.size()));
+  if (arguments.values.size() > verb.most)
+    return Bad(fmt::format("Too many arguments: expected {} but got {}", verb.most, arguments.values.size()));
+  return arguments;
+}
+
+void PrintUsage(const std::string& group, const std::vector<Verb>& verbs, std::ostream* out) {
+  *out << "Usage: " << group << " [-fs <cairn://host:port>] <verb>\n";
+  for (const Verb& verb : verbs) *out << fmt::format("\t[-{}{}{}]\n", verb.name, verb.synopsis.empty() ? "" : " ", verb.synopsis);
+  *out << "\t[-help [<verb>]]\n\t[-usage [<verb>]]\n";
+}
+
+int RunVerb(const std::string& group, const std::vector<Verb>& verbs, std::span<const std::string> words, Shell* shell) {
+  if (words.empty()) {
+    PrintUsage(group, verbs, shell->err);
+    return kUsage;
+  }
+  const std::string& word = words[0];
+  if (word == "-help" || word == "--help" || word == "-usage" || word == "--usage") {
+    const Verb* about = words.size() > 1 ? FindVerb(verbs, words[1].starts_with('-') ? words[1] : "-" + words[1]) : nullptr;
+    if (words.size() > 1 && about == nullptr) {
+      *shell->err << fmt::format("{}: Unknown command\n", words[1]);
+      return kUsage;
+    }
+    if (about == nullptr)
+      PrintUsage(group, verbs, shell->out);
+    else if (word.ends_with("usage"))
+      *shell->out << UsageLine(group, *about) << "\n";
+    else
+      *shell->out << fmt::format("-{} {} :\n  {}\n", about->name, about->synopsis, about->help);
+    return kSuccess;
+  }
+  const Verb* verb = FindVerb(verbs, word);
+  if (verb == nullptr) {
+    *shell->err << fmt::format("{}: Unknown command\n", word);
+    PrintUsage(group, verbs, shell->err);
+    return kUsage;
+  }
+  const absl::StatusOr<Arguments> arguments = ParseArguments(*verb, words.subspan(1));
+  if (!arguments.ok()) {
+    *shell->err << fmt::format("-{}: {}\n{}\n", verb->name, std::string(arguments.status().message()), UsageLine(group, *verb));
+    return kUsage;
+  }
+  return verb->run(shell, *arguments);
+}
+
+PathArgument ResolvePath(const Shell& shell, const std::string& typed) {
+  std::string path = typed;
+  if (const size_t scheme = path.find("://"); scheme != std::string::npos && path.find('/') == scheme + 1) {
+    const size_t root = path.find('/', scheme + 3);
+    path = root == std::string::npos ? "/" : path.substr(root);
+  }
+  if (!path.starts_with('/')) path = fmt::format("/user/{}/{}", shell.user, path);
+  std::string clean;
+  for (const std::string& part : Components(path)) {
+    if (part == ".") continue;
+    clean += "/" + part;
+  }
+  PathArgument argument;
+  argument.typed = typed;
+  while (argument.typed.size() > 1 && argument.typed.ends_with('/') && !argument.typed.ends_with("//")) argument.typed.pop_back();
+  argument.path = clean.empty() ? "/" : clean;
+  return argument;
+}
+
+PathArgument Child(const PathArgument& directory, const std::string& name) {
+  PathArgument child;
+  child.typed = directory.typed.ends_with('/') ? directory.typed + name : directory.typed + "/" + name;
+  child.path = directory.path.ends_with('/') ? directory.path + name : directory.path + "/" + name;
+  return child;
+}
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+absl::StatusOr<std::vector<PathArgument>> ExpandPattern(Shell* shell, const std::string& typed) {
+  const PathArgument whole = ResolvePath(*shell, typed);
+  if (!HasPattern(whole.path)) return std::vector<PathArgument>{whole};
+  std::vector<std::string> found = {""};
+  bool exists = true;  // Whether the last component came from a listing.
+  for (const std::string& part : Components(whole.path)) {
+    std::vector<std::string> next;
+    for (const std::string& directory : found) {
+      if (!HasPattern(part)) {
+        next.push_back(directory + "/" + part);
+        exists = false;
+        continue;
+      }
+      exists = true;
+      const absl::StatusOr<FileStatus> status = shell->files->GetFileStatus(directory.empty() ? "/" : directory);
+      if (!status.ok() || !status->is_directory) continue;
+      ASSIGN_OR_RETURN(const std::vector<FileStatus> entries, shell->files->List(directory.empty() ? "/" : directory));
+      for (const FileStatus& entry : entries)
+        if (fnmatch(part.c_str(), BaseName(entry.path).c_str(), 0) == 0) next.push_back(entry.path);
+    }
+    found = std::move(next);
+  }
+  std::vector<PathArgument> matches;
+  for (const std::string& path : found) {
+    if (!exists) {
+      ASSIGN_OR_RETURN(const bool there, shell->files->Exists(path));
+      if (!there) continue;
+    }
+    PathArgument match;
+    match.typed = path;
+    match.path = path;
+    matches.push_back(std::move(match));
+  }
+  if (matches.empty()) return MakeError(ErrorKind::kNotFound, fmt::format("{}: No such file or directory", typed));
+  return matches;
+}
+
+int Complain(Shell* shell, const std::string& verb, const std::string& typed, const std::string& why) {
+  *shell->err << fmt::format("{}: `{}': {}\n", verb, typed, why);
+  return kFailure;
+}
+
+int Complain(Shell* shell, const std::string& verb, const std::string& typed, const absl::Status& status) {
+  return Complain(shell, verb, typed, ErrorText(status));
+}
+
+int ForEachPath(Shell* shell, const std::string& verb, std::span<const std::string> values,
+                const std::function<int(const PathArgument&)>& each) {
+  int worst = kSuccess;
+  for (const std::string& value : values) {
+    const absl::StatusOr<std::vector<PathArgument>> paths = ExpandPattern(shell, value);
+    if (!paths.ok()) {
+      worst = std::max(worst, Complain(shell, verb, value, paths.status()));
+      continue;
+    }
+    for (const PathArgument& path : *paths) {
+      if (shell->Interrupted()) return kFailure;
+      worst = std::max(worst, each(path));
+    }
+  }
+  return worst;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,87 @@
+#pragma once
+
+// The frame of every command: verbs, their flags and arguments, and what is said when they are
+// wrong.
+
+#include <atomic>
+#include <functional>
+#include <ostream>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cairn/file_system.h"
+
+namespace cairn::cli {
+
+// As HDFS's shell.
+inline constexpr int kSuccess = 0;
+inline constexpr int kFailure = 1;
+inline constexpr int kUsage = 255;
+
+// What a command works with. Tests give a FileSystem of their own.
+struct Shell {
+  FileSystem* files = nullptr;
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  // Bytes of standard input: how many were read, 0 at the end, -1 for an error or an interrupt.
+  std::function<long(std::span<char>)> read_input;
+  std::string user;  // For relative paths: /user/<user>.
+  absl::TimeZone zone = absl::UTCTimeZone();
+  const std::atomic<bool>* interrupted = nullptr;  // Set by a signal: stop, and leave nothing behind.
+
+  bool Interrupted() const { return interrupted != nullptr && interrupted->load(); }
+};
+
+// A verb's command line after parsing.
+struct Arguments {
+  std::set<std::string> flags;      // Without the dash.
+  std::vector<std::string> values;  // The rest, in order.
+  bool Has(const std::string& flag) const { return flags.contains(flag); }
+};
+
+struct Verb {
+  std::string name;                // Without the dash.
+  std::string synopsis;            // "[-R] [-h] [-d] [<path> ...]"
+  std::string help;                // One or two sentences.
+  std::vector<std::string> flags;  // Those it knows.
+  size_t least = 0;                // Arguments besides flags.
+  size_t most = SIZE_MAX;
+  std::function<int(Shell*, const Arguments&)> run;
+};
+
+// Flags come first, "--" ends them, "-" is a value. The error's message is HDFS's: "Illegal option
+// -x", "Not enough arguments: expected 1 but got 0", "Too many arguments: expected 1 but got 2".
+absl::StatusOr<Arguments> ParseArguments(const Verb& verb, std::span<const std::string> words);
+
+// Runs `words` = verb and arguments. `group` is "cairn dfs". Accepts -verb and --verb; -help
+// [verb], -usage [verb].
+int RunVerb(const std::string& group, const std::vector<Verb>& verbs, std::span<const std::string> words, Shell* shell);
+void PrintUsage(const std::string& group, const std::vector<Verb>& verbs, std::ostream* out);
+
+// A path as it was typed and what it means.
+struct PathArgument {
+  std::string typed;  // For messages and listings.
+  std::string path;   // Absolute, in Cairn.
+};
+// "cairn://host/x", "/x" and relative "x" (below /user/<user>). Doubled and trailing slashes go.
+PathArgument ResolvePath(const Shell& shell, const std::string& typed);
+PathArgument Child(const PathArgument& directory, const std::string& name);
+std::string BaseName(const std::string& path);
+std::string ParentOf(const std::string& path);
+
+// The paths that `typed` matches: * ? [...] in any component, by name. kNotFound if a pattern
+// matches nothing; without a pattern the path itself, there or not.
+absl::StatusOr<std::vector<PathArgument>> ExpandPattern(Shell* shell, const std::string& typed);
+
+// "verb: `path': why" on standard error; returns kFailure.
+int Complain(Shell* shell, const std::string& verb, const std::string& typed, const absl::Status& status);
+int Complain(Shell* shell, const std::string& verb, const std::string& typed, const std::string& why);
+
+// Runs `each` for every path that the values match; the worst exit code.
+int ForEachPath(Shell* shell, const std::string& verb, std::span<const std::string> values,
+                const std::function<int(const PathArgument&)>& each);
+
+}  // namespace cairn::cli
