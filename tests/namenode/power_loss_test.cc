@@ -1,0 +1,308 @@
+// Random changes through the writer on a disk that loses power at random operations: also inside a commit, a flush, the opening of the
+// database. After each cut everything acknowledged is there, nothing refused is, a batch of unknown outcome is there whole
+// or not at all, and retrying it acts once.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "common/status.h"
+#include "namenode/journal/local_journal.h"
+#include "namenode/journal/wal_scan.h"
+#include "namenode/namenode_directory.h"
+#include "namenode/namespace_writer.h"
+#include "namenode/store/keys.h"
+#include "tests/namenode/store_world.h"
+#include "tests/testing/builders.h"
+
+namespace cairn::namenode {
+namespace {
+
+using cairn::testing::DeleteMutation;
+using cairn::testing::kTestStartMs;
+using cairn::testing::MemoryState;
+using cairn::testing::MkdirsMutation;
+using cairn::testing::RenameMutation;
+using cairn::testing::SimDisk;
+using cairn::testing::TestNamespace;
+using cairn::testing::WithRetry;
+
+constexpr char kDirectory[] = "/nn";
+constexpr uint32_t kSlots = 8;
+
+struct Plan {
+  uint64_t seed = 1;
+  int cuts = 200;
+  bool sync = true;  // Controls that must fail:
+  bool ignore_directory_syncs = false;
+};
+
+struct Tally {
+  int cuts_in_use = 0, cuts_while_opening = 0;
+  int unknown_kept = 0, unknown_lost = 0;  // Batches of unknown outcome.
+  int torn_logs = 0;
+  uint64_t acknowledged = 0, refused = 0, retried = 0;
+  std::string ToString() const {
+    return fmt::format(
+        "{} cuts in use, {} while opening; unknown batches: {} kept, {} lost; {} torn logs; {} changes acknowledged, {} refused, "
+        "{} retried",
+        cuts_in_use, cuts_while_opening, unknown_kept, unknown_lost, torn_logs, acknowledged, refused, retried);
+  }
+};
+
+class PowerLoss {
+ public:
+  explicit PowerLoss(const Plan& plan) : plan_(plan), random_(plan.seed), world_(plan.seed), executor_(&world_.clock()) {
+    world_.disk().SetFaultHook([this](SimDisk::Op op, const std::string& path) { return BeforeOperation(op, path); });
+  }
+
+  // OK, or the first broken promise.
+  absl::Status Run() {
+    RETURN_IF_ERROR(NamenodeDirectory::Format(kDirectory, {}, &world_));
+    world_.disk().IgnoreDirectorySyncs(plan_.ignore_directory_syncs);
+    Cut();
+    RETURN_IF_ERROR(Annotate(Open(), "opening what was just formatted"));
+    model_.state() = Stored();
+    for (int i = 0; i < plan_.cuts; ++i) {
+      operations_left_ = 1 + random_.Below(random_.OneIn(4) ? 300 : 40);
+      while (!dead_) RETURN_IF_ERROR(ChangeSomething());
+      ++tally_.cuts_in_use;
+      Cut();
+      RETURN_IF_ERROR(Annotate(Recover(), fmt::format("seed {}, after cut {}", plan_.seed, i)));
+    }
+    Close();
+    return absl::OkStatus();
+  }
+  const Tally& tally() const { return tally_; }
+
+ private:
+  struct Change {
+    v1::Mutation mutation;
+    std::optional<absl::StatusOr<v1::MutationResult>> answer;
+  };
+
+  absl::Status BeforeOperation(SimDisk::Op op, const std::string& path) {
+    if (op == SimDisk::Op::kRead || op == SimDisk::Op::kList || op == SimDisk::Op::kLock || operations_left_ == 0) return absl::OkStatus();
+    if (--operations_left_ > 0) return absl::OkStatus();
+    dead_ = true;
+    world_.Kill();
+    return absl::InternalError("power is lost at " + path);
+  }
+
+  void Close() {
+    writer_.reset();
+    journal_.reset();
+    directory_.reset();
+  }
+  void Cut() {
+    operations_left_ = 0;
+    world_.Kill();
+    Close();
+    world_.LosePowerAndBoot();
+    dead_ = false;
+  }
+
+  absl::Status Open() {
+    NoteTornLog();
+    MetaStore::Options options;
+    options.simulated = true;
+    ASSIGN_OR_RETURN(directory_, NamenodeDirectory::Open(kDirectory, options, &world_));
+    if (directory_->epoch() <= last_epoch_)
+      return absl::InternalError(fmt::format("epoch {} after epoch {}", directory_->epoch().value(), last_epoch_.value()));
+    last_epoch_ = directory_->epoch();
+    journal_ = std::make_unique<LocalJournal>(&directory_->store(), plan_.sync);
+    NamespaceWriter::Options writer_options;
+    writer_options.max_batch = 1 + random_.Below(kSlots);
+    writer_ = std::make_unique<NamespaceWriter>(writer_options, &directory_->store(), journal_.get(), &executor_, &world_.clock());
+    return absl::OkStatus();
+  }
+
+  void NoteTornLog() {
+    const auto names = world_.files().List(std::string(kDirectory) + "/namespace");
+    if (!names.ok()) return;
+    for (const std::string& name : *names) {
+      if (!name.ends_with(".log")) continue;
+      const auto bytes = world_.files().ReadWhole(fmt::format("{}/namespace/{}", kDirectory, name));
+      if (!bytes.ok()) continue;
+      const auto scan = ScanLog(*bytes, name);
+      tally_.torn_logs += scan.ok() && scan->torn_at.has_value() ? 1 : 0;
+    }
+  }
+
+  v1::Mutation RandomMutation(uint32_t slot) {
+    const auto path = [this] {
+      std::string made;
+      for (uint64_t depth = 1 + random_.Below(3); depth > 0; --depth)
+        made += fmt::format("/{:0>90}", random_.Below(4));  // Long: a batch spans sectors.
+      return made;
+    };
+    v1::Mutation mutation;
+    switch (random_.Below(6)) {
+      case 0: mutation = DeleteMutation(path(), random_.OneIn(2)); break;
+      case 1: mutation = RenameMutation(path(), path()); break;
+      case 2:
+        mutation = cairn::testing::MutationOf("reclaimer");
+        mutation.mutable_reclaim_step()->set_work_id(1 + random_.Below(20));
+        mutation.mutable_reclaim_step()->set_max_entries(2);
+        break;
+      default: mutation = MkdirsMutation(path()); break;
+    }
+    mutation.set_time_ms(kTestStartMs + static_cast<int64_t>(++sequence_));
+    if (!mutation.has_reclaim_step()) {
+      mutation = WithRetry(std::move(mutation), slot, sequence_, sequence_);
+      mutation.set_slot_opened_ms(kTestStartMs);
+    }
+    return mutation;
+  }
+
+  void Submit(std::vector<Change>& changes) {
+    for (Change& change : changes) {
+      writer_->Submit(change.mutation, [&change](absl::StatusOr<v1::MutationResult> answer) { change.answer.emplace(std::move(answer)); });
+    }
+    executor_.RunAll();
+  }
+
+  // A group of changes, and sometimes work in the background.
+  absl::Status ChangeSomething() {
+    std::vector<Change> changes(1 + random_.Below(kSlots));
+    for (uint32_t slot = 0; slot < changes.size(); ++slot) changes[slot].mutation = RandomMutation(slot);
+    Submit(changes);
+    for (const Change& change : changes) RETURN_IF_ERROR(Learn(change));
+    if (!dead_ && random_.OneIn(6)) {
+      const absl::Status flush = directory_->store().StartFlush();
+      if (!flush.ok() && !dead_) return flush;
+    }
+    if (!dead_ && random_.OneIn(3)) world_.rocksdb().Pump(1 + random_.Below(4));
+    return absl::OkStatus();
+  }
+
+  // Puts what an answer says into the model.
+  absl::Status Learn(const Change& change) {
+    if (!change.answer) return absl::InternalError("a change was not answered");
+    const absl::Status& status = change.answer->status();
+    if (KindOf(status) == ErrorKind::kReadOnly) return dead_ ? absl::OkStatus() : status;
+    if (status.code() == absl::StatusCode::kUnavailable && KindOf(status) == ErrorKind::kNone) {
+      if (!dead_) return status;
+      unknown_.push_back(change.mutation);
+      return absl::OkStatus();
+    }
+    if (!unknown_.empty()) return absl::InternalError("a change was answered after one of unknown outcome");
+    const auto expected = model_.Apply(change.mutation);
+    if (KindOf(expected.status()) != KindOf(status))
+      return absl::InternalError(fmt::format("answered {}, expected {}", status.ToString(), expected.status().ToString()));
+    if (expected.ok() && expected->SerializeAsString() != (*change.answer)->SerializeAsString())
+      return absl::InternalError(
+          fmt::format("answered {}, expected {}", (*change.answer)->ShortDebugString(), expected->ShortDebugString()));
+    ++(expected.ok() ? tally_.acknowledged : tally_.refused);
+    return absl::OkStatus();
+  }
+
+  // All rows, but for those that the store itself keeps.
+  MemoryState Stored() {
+    MemoryState stored;
+    const auto view = directory_->store().Snapshot();
+    for (size_t i = 0; i < kFamilyCount; ++i) {
+      const auto family = static_cast<Family>(i);
+      const auto cursor = view->Scan(family, "", "");
+      for (; cursor->Valid(); cursor->Next()) stored.rows(family).emplace(cursor->key(), cursor->value());
+      EXPECT_TRUE(cursor->status().ok()) << cursor->status();
+    }
+    stored.rows(Family::kMeta).erase(std::string(kMetaEpoch));
+    stored.rows(Family::kMeta).erase(std::string(kMetaAppliedIndex));
+    return stored;
+  }
+
+  absl::Status Recover() {
+    for (;;) {
+      if (random_.OneIn(3)) operations_left_ = 1 + random_.Below(120);
+      const absl::Status opened = Open();
+      if (opened.ok() && !dead_) break;
+      if (!dead_) return opened;
+      ++tally_.cuts_while_opening;
+      Cut();
+    }
+    operations_left_ = 0;
+
+    const MemoryState stored = Stored();
+    TestNamespace with_unknown = model_;
+    for (const v1::Mutation& mutation : unknown_) static_cast<void>(with_unknown.Apply(mutation));
+    if (stored == model_.state()) {
+      tally_.unknown_lost += unknown_.empty() ? 0 : 1;
+    } else if (stored == with_unknown.state()) {
+      ++tally_.unknown_kept;
+      model_ = with_unknown;
+    } else {
+      return absl::InternalError("the store is neither as acknowledged nor so with the whole batch of unknown outcome");
+    }
+
+    // The clients try again: what was kept is answered from the retry table, what was lost is done now.
+    std::vector<Change> retries;
+    for (v1::Mutation& mutation : unknown_)
+      if (mutation.sequence() != 0) retries.push_back(Change{std::move(mutation), std::nullopt});
+    unknown_.clear();
+    Submit(retries);
+    for (const Change& retry : retries) RETURN_IF_ERROR(Annotate(Learn(retry), "retry"));
+    tally_.retried += retries.size();
+    if (!(Stored() == model_.state())) return absl::InternalError("a retry has acted twice, or not at all");
+    return absl::OkStatus();
+  }
+
+  const Plan plan_;
+  Random random_;
+  testing::StoreWorld world_;
+  testing::QueueExecutor executor_;
+  std::unique_ptr<NamenodeDirectory> directory_;
+  std::unique_ptr<LocalJournal> journal_;
+  std::unique_ptr<NamespaceWriter> writer_;
+  TestNamespace model_;
+  std::vector<v1::Mutation> unknown_;
+  Epoch last_epoch_;
+  uint64_t sequence_ = 0;
+  uint64_t operations_left_ = 0;  // Until power is lost; 0: it is not.
+  bool dead_ = false;
+  Tally tally_;
+};
+
+TEST(PowerLoss, LosesNothingAcknowledgedInTwoHundredCuts) {
+  PowerLoss run({.seed = 1, .cuts = 200});
+  const absl::Status outcome = run.Run();
+  EXPECT_TRUE(outcome.ok()) << outcome;
+  const Tally& tally = run.tally();
+  std::printf("%s\n", tally.ToString().c_str());
+  // The run was about something.
+  EXPECT_GT(tally.cuts_while_opening, 20);
+  EXPECT_GT(tally.unknown_kept, 10);
+  EXPECT_GT(tally.unknown_lost, 10);
+  EXPECT_GT(tally.torn_logs, 4);
+  EXPECT_GT(tally.refused, 100u);
+  EXPECT_GT(tally.retried, 20u);
+}
+
+TEST(PowerLoss, LosesNothingAcknowledgedFromOtherSeeds) {
+  for (uint64_t seed = 2; seed <= 6; ++seed) {
+    PowerLoss run({.seed = seed, .cuts = 40});
+    const absl::Status outcome = run.Run();
+    EXPECT_TRUE(outcome.ok()) << outcome;
+  }
+}
+
+TEST(PowerLoss, ControlWithoutSyncIsCaught) {
+  PowerLoss run({.seed = 1, .cuts = 200, .sync = false});
+  const absl::Status outcome = run.Run();
+  EXPECT_FALSE(outcome.ok());
+  std::printf("caught: %s\n", outcome.ToString().c_str());
+}
+
+TEST(PowerLoss, ControlWithDirectorySyncsIgnoredIsCaught) {
+  PowerLoss run({.seed = 1, .cuts = 200, .ignore_directory_syncs = true});
+  const absl::Status outcome = run.Run();
+  EXPECT_FALSE(outcome.ok());
+  std::printf("caught: %s\n", outcome.ToString().c_str());
+}
+
+}  // namespace
+}  // namespace cairn::namenode
