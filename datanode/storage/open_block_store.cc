@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/status.h"
 #include "datanode/storage/file_block_store.h"
 
@@ -99,7 +100,11 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
       env->BlockUntil([&running] { return running.load(std::memory_order_acquire) == 0; }, SteadyTime::Infinite());
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
   for (size_t i = 0; i < volumes.size(); ++i) {
-    if (opened.scans[i].status.ok()) continue;
+    const ScanResult& scan = opened.scans[i];
+    log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", volumes[i]->directory(), scan.replicas,
+              scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+    for (const std::string& file : scan.quarantined) log::Warning("quarantined {}", file);
+    if (scan.status.ok()) continue;
     const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));
     opened.failures.push_back(std::string(why.message()));
     if (opened.failures.size() > options.tolerated_failed_volumes) return why;

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/fault_points.h"
+#include "common/log.h"
 #include "common/status.h"
 
 namespace cairn::datanode {
@@ -139,6 +140,7 @@ void Volume::Fail(const absl::Status& why) {
     MutexLock lock(failure_mu_);
     failure_ = std::string(why.message());
   }
+  log::Error("volume {} has failed, its replicas no longer count: {}", directory(), std::string(why.message()));
   for (const auto& writer : writers) writer->Stop();
 }
 
