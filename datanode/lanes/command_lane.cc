@@ -1,0 +1,271 @@
+#include "datanode/lanes/command_lane.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/log.h"
+
+namespace cairn::datanode {
+
+class CommandLane::Handler : public api::MessageHandler<v1::CommandDown> {
+ public:
+  Handler(CommandLane* lane, std::shared_ptr<LaneMailbox> mailbox, uint64_t stream) : lane_(lane), mailbox_(std::move(mailbox)), stream_(stream) {}
+  void OnMessage(v1::CommandDown command) override {
+    mailbox_->Post([lane = lane_, stream = stream_, command = std::move(command)]() mutable { lane->OnDown(stream, std::move(command)); });
+  }
+  void OnClosed(absl::Status status) override {
+    mailbox_->Post([lane = lane_, stream = stream_, status = std::move(status)] { lane->OnClosed(stream, status); });
+  }
+
+ private:
+  CommandLane* const lane_;  // Alive while the mailbox takes tasks.
+  const std::shared_ptr<LaneMailbox> mailbox_;
+  const uint64_t stream_;
+};
+
+CommandLane::CommandLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
+                         const EpochFence* fence, Random random, RegistrationRequests* registration, Callbacks callbacks, Watchdog* watchdog)
+    : options_(options),
+      identity_(std::move(identity)),
+      executor_(executor),
+      namenode_(namenode),
+      store_(store),
+      fence_(fence),
+      mailbox_(std::make_shared<LaneMailbox>(executor)),
+      registration_(registration),
+      watchdog_(watchdog),
+      callbacks_(std::move(callbacks)),
+      backoff_(options.first_retry, options.last_retry, std::move(random)) {}
+
+CommandLane::~CommandLane() {
+  if (sink_ != nullptr) sink_->Close(absl::CancelledError("the DataNode stops"));
+}
+
+void CommandLane::Start() {
+  mailbox_->Post([this] {
+    if (!std::exchange(started_, true)) return Open();
+    if (reopen_ == 0) return;
+    executor_->CancelTimer(std::exchange(reopen_, 0));
+    Open();
+  });
+}
+
+void CommandLane::EpochRaised() {
+  mailbox_->Post([this] { StepSoon(); });
+}
+
+void CommandLane::Open() {
+  const Watchdog::Step step(watchdog_, "command", "open");
+  const uint64_t stream = ++stream_;
+  granted_invalidations_ = 0;
+  granted_commands_ = 0;
+  sink_ = namenode_->Commands({}, std::make_shared<Handler>(this, mailbox_, stream));
+  if (sink_ == nullptr) return Reopen();
+  v1::CommandUp up;
+  v1::CommandUp::Hello* hello = up.mutable_hello();
+  hello->set_datanode_uuid(identity_.datanode_uuid);
+  hello->set_incarnation(identity_.incarnation.value());
+  hello->set_epoch(fence_->current().value());
+  if (sink_->Send(std::move(up))) GrantCredit(/*all=*/true);  // Else OnClosed tells.
+}
+
+void CommandLane::Reopen() {
+  ++stream_;
+  if (sink_ != nullptr) std::exchange(sink_, nullptr)->Close(absl::CancelledError("opened again"));
+  if (reopen_ != 0) return;
+  reopen_ = executor_->PostAt(executor_->clock().Now() + backoff_.Next(), [this] {
+    reopen_ = 0;
+    Open();
+  });
+}
+
+void CommandLane::OnClosed(uint64_t stream, const absl::Status& status) {
+  if (stream != stream_) return;
+  if (KindOf(status) == ErrorKind::kUnregistered) registration_->RegisterAgain("the command stream was refused: not registered");
+  log::Debug("command stream closed: {}", std::string(status.message()));
+  Reopen();
+}
+
+void CommandLane::GrantCredit(bool all) {
+  if (sink_ == nullptr) return;
+  const uint64_t invalidations_out = granted_invalidations_ + reclaim_.size();
+  const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_;
+  const uint64_t invalidations = invalidations_out < options_.invalidations ? options_.invalidations - invalidations_out : 0;
+  const uint64_t commands = commands_out < options_.commands ? options_.commands - commands_out : 0;
+  v1::CommandUp up;
+  v1::CommandUp::Credit* credit = up.mutable_credit();
+  if (all || 2 * invalidations >= options_.invalidations) credit->set_invalidations(static_cast<uint32_t>(invalidations));
+  if (all || 2 * commands >= options_.commands) credit->set_commands(static_cast<uint32_t>(commands));
+  if (credit->invalidations() == 0 && credit->commands() == 0) return;
+  granted_invalidations_ += credit->invalidations();
+  granted_commands_ += credit->commands();
+  static_cast<void>(sink_->Send(std::move(up)));  // A stream that has ended tells through OnClosed.
+}
+
+void CommandLane::OnDown(uint64_t stream, v1::CommandDown command) {
+  if (stream != stream_) return;
+  const Watchdog::Step step(watchdog_, "command", "receive");
+  backoff_.Reset();
+  const Epoch epoch(command.epoch());
+  if (epoch > fence_->current()) registration_->MeetEpoch(epoch);
+  const bool is_invalidation = command.kind_case() == v1::CommandDown::kInvalidate;
+  uint64_t& granted = is_invalidation ? granted_invalidations_ : granted_commands_;
+  const uint64_t used = is_invalidation ? static_cast<uint64_t>(command.invalidate().replicas_size()) : 1;
+  if (used > granted) {
+    log::Error("command stream: {} {} without credit; opening it again", used, is_invalidation ? "invalidations" : "commands");
+    return Reopen();
+  }
+  granted -= used;
+  if (is_invalidation) {
+    for (v1::InvalidateReplica& replica : *command.mutable_invalidate()->mutable_replicas()) {
+      reclaim_.push_back({.replica = std::move(replica), .epoch = epoch, .for_us = ForUs(command)});
+    }
+  } else if (command.kind_case() == v1::CommandDown::kTransfer || command.kind_case() == v1::CommandDown::kVerify) {
+    repair_.push_back(std::move(command));
+  } else {
+    control_.push_back(std::move(command));
+  }
+  CountQueued();
+  StepSoon();
+}
+
+void CommandLane::CountQueued() { queued_.store(control_.size() + repair_.size() + reclaim_.size(), std::memory_order_relaxed); }
+
+void CommandLane::StepSoon() {
+  if (std::exchange(step_posted_, true)) return;
+  executor_->Post([this] {
+    step_posted_ = false;
+    Step();
+  });
+}
+
+void CommandLane::Step() {
+  const Watchdog::Step step(watchdog_, "command", "execute");
+  const bool more = StepControl() || StepRepair() || StepReclaim();
+  CountQueued();
+  GrantCredit(/*all=*/false);
+  if (more) StepSoon();
+}
+
+bool CommandLane::Ready(Epoch epoch, bool* voided) {
+  const Epoch current = fence_->current();
+  *voided = epoch < current;
+  return epoch <= current;
+}
+
+uint64_t CommandLane::IdOf(const v1::CommandDown& command) {
+  switch (command.kind_case()) {
+    case v1::CommandDown::kTransfer: return command.transfer().command_id();
+    case v1::CommandDown::kVerify: return command.verify().command_id();
+    default: return 0;  // The others have no outcome to send.
+  }
+}
+
+// Each takes one step's worth of its queue; true if there is more to do at once.
+bool CommandLane::StepControl() {
+  bool voided = false;
+  if (control_.empty() || !Ready(Epoch(control_.front().epoch()), &voided)) return false;
+  v1::CommandDown command = std::move(control_.front());
+  control_.pop_front();
+  if (voided || !ForUs(command)) {
+    log::Info("a control command of epoch {} is void", command.epoch());
+  } else {
+    Execute(std::move(command));
+  }
+  return true;
+}
+
+bool CommandLane::StepRepair() {
+  bool voided = false;
+  if (repair_.empty() || !Ready(Epoch(repair_.front().epoch()), &voided)) return false;
+  const bool is_void = voided || !ForUs(repair_.front());
+  const bool is_transfer = repair_.front().kind_case() == v1::CommandDown::kTransfer;
+  if (!is_void && is_transfer && transfers_ >= options_.max_transfers) return false;  // The end of one comes back here.
+  if (!is_void && !is_transfer && verifications_ >= 1) return false;
+  v1::CommandDown command = std::move(repair_.front());
+  repair_.pop_front();
+  if (is_void) {
+    Outcome(IdOf(command), MakeError(ErrorKind::kCancelled, fmt::format("void: of epoch {}, incarnation {}", command.epoch(), command.incarnation())));
+  } else {
+    Execute(std::move(command));
+  }
+  return true;
+}
+
+bool CommandLane::StepReclaim() {
+  for (size_t done = 0; done < options_.invalidations_per_step && !reclaim_.empty(); ++done) {
+    bool voided = false;
+    if (!Ready(reclaim_.front().epoch, &voided)) return false;
+    const Invalidation invalidation = std::move(reclaim_.front());
+    reclaim_.pop_front();
+    const v1::InvalidateReplica& replica = invalidation.replica;
+    // Asked once more inside the critical section: the epoch may rise between here and there.
+    store_->Invalidate(replica.storage_uuid(), BlockId(replica.block_id()), GenerationStamp(replica.generation_stamp()), replica.command_id(),
+                       [fence = fence_, epoch = invalidation.epoch, for_us = invalidation.for_us] { return !for_us || epoch < fence->current(); });
+    invalidations_done_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return !reclaim_.empty();
+}
+
+void CommandLane::Execute(v1::CommandDown command) {
+  switch (command.kind_case()) {
+    case v1::CommandDown::kTransfer: {
+      const uint64_t id = command.transfer().command_id();
+      ++transfers_;
+      callbacks_.transfer(std::move(*command.mutable_transfer()), [this, mailbox = mailbox_, id](absl::Status status) {
+        mailbox->Post([this, id, status = std::move(status)] { FinishTransfer(id, status); });
+      });
+      return;
+    }
+    case v1::CommandDown::kVerify:
+      return StartVerify(command.verify());
+    case v1::CommandDown::kKeys:
+      if (callbacks_.keys) callbacks_.keys({command.keys().keys().begin(), command.keys().keys().end()});
+      return;
+    case v1::CommandDown::kShutdown:
+      log::Warning("the NameNode asks this DataNode to stop: {}", command.shutdown().reason());
+      if (callbacks_.shutdown) callbacks_.shutdown(command.shutdown().reason());
+      return;
+    case v1::CommandDown::kInvalidate:
+    case v1::CommandDown::KIND_NOT_SET:  // Of a newer NameNode.
+      return;
+  }
+}
+
+void CommandLane::FinishTransfer(uint64_t command_id, const absl::Status& status) {
+  --transfers_;
+  if (!status.ok()) log::Info("transfer {} failed: {}", command_id, std::string(status.message()));
+  Outcome(command_id, status);
+  StepSoon();
+}
+
+void CommandLane::StartVerify(const v1::CommandDown::Verify& verify) {
+  const uint64_t command_id = verify.command_id();
+  const BlockId block(verify.block().id());
+  const GenerationStamp stamp(verify.block().generation_stamp());
+  absl::StatusOr<Executor*> disk = store_->DiskOf(block);
+  if (!disk.ok()) return Outcome(command_id, disk.status());
+  ++verifications_;
+  (*disk)->Post([this, store = store_, mailbox = mailbox_, block, stamp, command_id] {
+    absl::Status verified = store->Verify(block, stamp);
+    mailbox->Post([this, command_id, verified = std::move(verified)] {
+      --verifications_;
+      Outcome(command_id, verified);
+      StepSoon();
+    });
+  });
+}
+
+void CommandLane::Outcome(uint64_t command_id, const absl::Status& status) {
+  if (sink_ == nullptr) return;  // The NameNode gives up on its own time.
+  v1::CommandUp up;
+  v1::CommandUp::Outcome* outcome = up.mutable_outcome();
+  outcome->set_command_id(command_id);
+  outcome->set_ok(status.ok());
+  outcome->set_message(std::string(status.message()));
+  static_cast<void>(sink_->Send(std::move(up)));  // As above.
+}
+
+}  // namespace cairn::datanode
