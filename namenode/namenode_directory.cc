@@ -35,7 +35,7 @@ absl::Status CheckEmpty(const std::string& directory, Env* env) {
   const bool formatted = std::find(names.begin(), names.end(), "VERSION") != names.end();
   return MakeError(ErrorKind::kNotEmpty,
                    fmt::format("{}: {} (\"{}\" and {} more entries); only an empty directory is formatted", directory,
-                               formatted ? "holds a cluster already" : "is not empty", names.front(), names.size() - 1));
+                               formatted ? "holds a cluster already" : "is not empty", absl::CHexEscape(names.front()), names.size() - 1));
 }
 
 std::string VersionJson(const v1::NamenodeVersion& version) {
@@ -56,7 +56,8 @@ absl::StatusOr<v1::NamenodeVersion> ReadVersion(const std::string& directory, En
   options.ignore_unknown_fields = true;  // A newer layout may have more; its number is what has to be read.
   const auto parsed = google::protobuf::util::JsonStringToMessage(json, &version, options);
   if (!parsed.ok())
-    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("{}: not the JSON of a NameNode directory: {}", path, parsed.ToString()));
+    return MakeError(ErrorKind::kCorruptMetadata,
+                     fmt::format("{}: not the JSON of a NameNode directory: {}", path, absl::CHexEscape(parsed.ToString())));
   if (version.layout() > kNamenodeLayout)
     return MakeError(ErrorKind::kUnsupported,
                      fmt::format("{}: layout {} is newer than {}, the newest this program knows; start the version "
