@@ -63,6 +63,7 @@ def main():
 
     begin = time.monotonic()
     folder = pathlib.Path(options.folder or tempfile.mkdtemp(prefix="cairn-bare."))
+    folder.mkdir(parents=True, exist_ok=True)
     root = folder / "root"
     failed = 0
     try:
