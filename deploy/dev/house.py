@@ -68,6 +68,7 @@ def build(preset, targets=()):
         command = ["cmake", "--build", f"build/{preset}", "-j", str(JOBS)]
         for target in targets:
             command += ["--target", target]
+        command += ["--", "-k", "20"]  # Not one error at a time.
         code = run_logged(command, log, append=True)
     minutes = (time.monotonic() - begin) / 60
     if code != 0:
