@@ -31,7 +31,7 @@ endif()
 add_library(cairn_warnings INTERFACE)
 target_compile_options(cairn_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wconversion -Werror)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT (CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O0"))
   # Asio's coroutine frames have their own operator new and delete; when g++ inlines one and not the other it takes them for a mismatch.
   target_compile_options(cairn_warnings INTERFACE -Wno-mismatched-new-delete)
 endif()
