@@ -1,0 +1,46 @@
+#include <atomic>
+
+#include <gtest/gtest.h>
+
+#include "common/env/env.h"
+
+namespace cairn {
+namespace {
+
+TEST(RealEnv, HasAllParts) {
+  std::unique_ptr<Env> env = NewRealEnv();
+  EXPECT_EQ(env->boot_id().bytes.size(), 16u);
+  EXPECT_EQ(env->boot_id().bytes, NewRealEnv()->boot_id().bytes);
+  EXPECT_NE(env->rocksdb_env(), nullptr);
+  EXPECT_FALSE(env->network().HostName().empty());
+  Random a = env->NewRandom();
+  Random b = env->NewRandom();
+  EXPECT_NE(a.Next(), b.Next());
+  const SteadyTime before = env->clock().Now();
+  EXPECT_LE(before, env->clock().Now());
+  EXPECT_GT(env->clock().WallNow(), absl::FromUnixSeconds(1'700'000'000));
+}
+
+TEST(RealEnv, BlockUntilSeesWhatAnExecutorDid) {
+  std::unique_ptr<Env> env = NewRealEnv();
+  std::unique_ptr<Executor> executor = env->executors().NewExecutor("setter");
+  std::atomic<int> value = 0;
+  for (int i = 0; i < 100; ++i) {
+    executor->Post([&] {
+      ++value;
+      env->Wake();
+    });
+  }
+  EXPECT_TRUE(env->BlockUntil([&] { return value == 100; }, SteadyTime::Infinite()));
+}
+
+TEST(RealEnv, BlockUntilEndsAtItsDeadline) {
+  std::unique_ptr<Env> env = NewRealEnv();
+  const SteadyTime deadline = env->clock().Now() + absl::Milliseconds(10);
+  EXPECT_FALSE(env->BlockUntil([] { return false; }, deadline));
+  EXPECT_GE(env->clock().Now(), deadline);
+  EXPECT_TRUE(env->BlockUntil([] { return true; }, deadline));  // Asked first.
+}
+
+}  // namespace
+}  // namespace cairn
