@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -173,11 +174,16 @@ struct Cut {
   uint64_t at;
 };
 
-// Scans one file and adds to `cuts` what has to be cut.
-absl::Status ScanOne(const std::string& path, LocalFileSystem& files, std::vector<Cut>& cuts) {
+// Scans one file and adds to `cuts` what has to be cut. Reads it whole: a log is about as long as the write buffers.
+absl::Status ScanOne(const std::string& path, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
   ASSIGN_OR_RETURN(const std::string bytes, files.ReadWhole(path));
   ASSIGN_OR_RETURN(const LogScan scan, ScanLog(bytes, path));
   if (!scan.torn_at) return absl::OkStatus();
+  if (!may_be_torn) {
+    return MakeError(
+        ErrorKind::kCorruptMetadata,
+        fmt::format("{}: offset {}: the last record is not whole, though a newer log was begun after it", path, *scan.torn_at));
+  }
   spdlog::warn("{}: cutting {} bytes at offset {}: the last record was torn by a crash before it was acknowledged; {} records stay", path,
                bytes.size() - *scan.torn_at, *scan.torn_at, scan.records);
   cuts.push_back(Cut{path, *scan.torn_at});
@@ -203,12 +209,15 @@ absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& file
   if (!current.starts_with("MANIFEST-") || !current.ends_with('\n') || current.find('/') != std::string::npos)
     return MakeError(ErrorKind::kCorruptMetadata, fmt::format("{}: offset 0: not the name of a MANIFEST", current_path));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
-  std::optional<std::pair<uint64_t, std::string>> newest;
-  for (const std::string& name : names)
-    if (const auto number = LogNumber(name); number && (!newest || *number > newest->first)) newest.emplace(*number, name);
+  std::map<uint64_t, std::string> logs;
+  for (const std::string& name : names) {
+    if (const auto number = LogNumber(name)) logs.emplace(*number, name);
+  }
   std::vector<Cut> cuts;
-  RETURN_IF_ERROR(ScanOne(directory + "/" + current.substr(0, current.size() - 1), files, cuts));
-  if (newest) RETURN_IF_ERROR(ScanOne(directory + "/" + newest->second, files, cuts));
+  RETURN_IF_ERROR(ScanOne(directory + "/" + current.substr(0, current.size() - 1), /*may_be_torn=*/true, files, cuts));
+  for (const auto& [number, name] : logs) {
+    RETURN_IF_ERROR(ScanOne(directory + "/" + name, /*may_be_torn=*/number == logs.rbegin()->first, files, cuts));
+  }
   for (const Cut& cut : cuts) {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files.Open(cut.path, LocalFileSystem::OpenMode::kReadWrite));
     RETURN_IF_ERROR(file->Truncate(cut.at));

@@ -26,7 +26,7 @@ class MetaStore {
   virtual ~MetaStore() = default;
   // Creates an empty database, for --format: kAlreadyExists if there is one. The caller syncs the entries of its parents.
   static absl::Status Create(const Options& options, Env* env);
-  // Opens it. Scans the newest log and the current MANIFEST first (journal/wal_scan.h): a torn tail is cut and logged, other damage is
+  // Opens it. Scans the logs and the current MANIFEST first (journal/wal_scan.h): a torn tail is cut and logged, other damage is
   // kCorruptMetadata naming file and offset.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const Options& options, Env* env);
 

@@ -231,7 +231,7 @@ class RepairTornTailsTest : public ::testing::Test {
     log_.Add("first");
     last_ = log_.Add("second");
     Write("MANIFEST-000005", log_.bytes);
-    Write("000004.log", "not looked at: not the newest");
+    Write("000004.log", log_.bytes);
     Write("000012.log", log_.bytes);
     Write("000013.sst", "not a log");
   }
@@ -269,6 +269,20 @@ TEST_F(RepairTornTailsTest, RefusalChangesNothing) {
   EXPECT_NE(std::string(status.message()).find("/db/000012.log: offset 0"), std::string::npos) << status;
   EXPECT_EQ(Read("MANIFEST-000005"), torn);
   EXPECT_EQ(Read("000012.log"), flipped);
+}
+
+TEST_F(RepairTornTailsTest, AnOlderLogMustBeWhole) {
+  Write("000004.log", log_.bytes.substr(0, log_.bytes.size() - 1));
+  const absl::Status status = RepairTornTails("/db", world_.files());
+  EXPECT_EQ(KindOf(status), ErrorKind::kCorruptMetadata);
+  EXPECT_NE(std::string(status.message()).find("/db/000004.log: offset " + std::to_string(last_)), std::string::npos) << status;
+}
+
+TEST_F(RepairTornTailsTest, LogsAreOrderedByNumberNotByName) {
+  Write("1000000.log", log_.bytes.substr(0, log_.bytes.size() - 1));
+  ASSERT_TRUE(RepairTornTails("/db", world_.files()).ok());
+  EXPECT_EQ(Read("1000000.log"), log_.bytes.substr(0, last_));
+  EXPECT_EQ(Read("000012.log"), log_.bytes);
 }
 
 TEST_F(RepairTornTailsTest, ADamagedManifestIsNamed) {
