@@ -164,8 +164,10 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::Create(const Plac
 
   const uint64_t used = UsedBytes(0, header.bytes_per_checksum);
   if (!volume->TryGrow(used, 0)) return volume->FullError(fmt::format("block {}", id.value()));
-  absl::StatusOr<std::unique_ptr<ReplicaFile>> file = volume->MakeDirectoryOf(id);
-  if (file.status().ok()) file = ReplicaFile::Create(env_->files(), volume->PathOf(id), header, stamp, state, boot_id_);
+  const absl::Status directory = volume->MakeDirectoryOf(id);
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file(nullptr);
+  if (!directory.ok()) file = directory;
+  if (file.ok()) file = ReplicaFile::Create(env_->files(), volume->PathOf(id), header, stamp, state, boot_id_);
   if (!file.ok()) {
     volume->Adjust(-static_cast<int64_t>(used));
     const ErrorKind kind = KindOf(file.status());
@@ -373,8 +375,10 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   const ReplicaDescription& ours = found.description;
   if (ours.stamp != stamp) return Stale(id, ours.stamp, stamp, "");
-  if (ours.state != ReplicaState::kFinalized) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {} is not finalized: it is checked when it is recovered", id.value()));
+  // One that is being written is looked at when a node downstream found that what came through here was bad.
+  const bool finalized = ours.state == ReplicaState::kFinalized;
+  if (!finalized && ours.state != ReplicaState::kRbw) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {} is neither finalized nor being written", id.value()));
   }
   if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {} is known to be corrupt", id.value()));
   absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
@@ -382,12 +386,13 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
   if (KindOf(file.status()) == ErrorKind::kReplicaNotFound && !Find(id)) return NotFound(id);
   if (!file.ok()) return MarkCorrupt(found, std::string(file.status().message()));
   const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
-  if (slots.empty() || slots.front().length != ours.length) return MarkCorrupt(found, "its slots do not speak of it");
+  if (slots.empty() || (finalized && slots.front().length != ours.length)) return MarkCorrupt(found, "its slots do not speak of it");
+  const uint32_t partial_checksum = finalized ? slots.front().partial_checksum : found.partial_checksum;
   const uint64_t whole = ours.length - ours.length % (*file)->header().bytes_per_checksum;
   const absl::StatusOr<uint64_t> verified = VerifyWholeChunks(**file, 0, whole);
   if (!verified.ok()) return MarkCorrupt(found, std::string(verified.status().message()));
   if (*verified != whole) return MarkCorrupt(found, fmt::format("the chunk at byte {} does not match its checksum", *verified));
-  const absl::StatusOr<bool> partial = VerifyPartialChunk(**file, ours.length, slots.front().partial_checksum);
+  const absl::StatusOr<bool> partial = VerifyPartialChunk(**file, ours.length, partial_checksum);
   if (!partial.ok()) return MarkCorrupt(found, std::string(partial.status().message()));
   if (!*partial) return MarkCorrupt(found, "its last partial chunk does not match its checksum");
   return absl::OkStatus();
@@ -404,7 +409,7 @@ absl::Status FileBlockStore::MarkCorrupt(const Found& found, const std::string& 
     const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
     absl::Status flagged = (*file)->WriteDurableSlot({.stamp = found.description.stamp,
                                                       .length = found.description.length,
-                                                      .state = ReplicaState::kFinalized,
+                                                      .state = found.description.state,
                                                       .flags = kSlotCorrupt,
                                                       .partial_checksum = slots.empty() ? 0 : slots.front().partial_checksum});
     if (flagged.ok()) flagged = (*file)->Sync();
