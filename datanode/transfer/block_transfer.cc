@@ -19,7 +19,7 @@ hdfs::OpWriteBlockProto MakeOperation(const TransferContext& context, const Tran
   hdfs::OpWriteBlockProto op;
   hdfs::ClientOperationHeaderProto* header = op.mutable_header();
   *header->mutable_baseheader() =
-      transfer::MakeHeader(transfer::MakeBlock(context.options.pool_id, request.block, description.stamp, replica.length()), request.token);
+      transfer::MakeHeader(transfer::MakeBlock(context.pool.Get(), request.block, description.stamp, replica.length()), request.token);
   header->set_clientname(request.client_name);
   for (size_t i = 1; i < request.targets.size(); ++i) *op.add_targets() = request.targets[i];
   hdfs::DatanodeIDProto* source = op.mutable_source()->mutable_id();

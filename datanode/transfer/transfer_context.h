@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "common/env/executor.h"
 #include "common/env/network.h"
+#include "common/mutex.h"
 #include "common/transfer/ops.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/transfer/token_verifier.h"
@@ -53,17 +54,29 @@ struct TransferCounters {
   std::atomic<uint64_t> mirror_errors = 0;
 };
 
+// The pool this node serves, which it learns at its first registration. Thread-safe.
+class ServedPool {
+ public:
+  void Set(std::string pool_id) ABSL_LOCKS_EXCLUDED(mu_);
+  std::string Get() const ABSL_LOCKS_EXCLUDED(mu_);  // Empty before.
+
+ private:
+  mutable Mutex mu_;
+  std::string pool_id_ ABSL_GUARDED_BY(mu_);
+};
+
 // What every part of a transfer needs. Outlives all of them; all that it points to is thread-safe.
 struct TransferContext {
   TransferOptions options;
   BlockStore* store = nullptr;
   Network* network = nullptr;
   const TokenVerifier* tokens = nullptr;
+  ServedPool pool;
   TransferCounters counters;
 };
 
-// The block is of our pool, and the token of `header` is for `stamp` and for one of `modes` (bits of TokenMode). A key that is not
-// known yet is waited for, 5 s at most. `header` outlives the call.
+// The block is of our pool (kRetriable while there is none), and the token of `header` is for `stamp` and for one of `modes` (bits of
+// TokenMode). A key that is not known yet is waited for, 5 s at most. `header` outlives the call.
 Awaitable<absl::Status> CheckAccess(const TransferContext* context, Executor* executor, const hdfs::BaseHeaderProto* header,
                                     GenerationStamp stamp, uint8_t modes);
 

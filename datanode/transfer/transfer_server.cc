@@ -29,6 +29,7 @@ struct Countdown {
 
 TransferServer::TransferServer(Env* env, BlockStore* store, const TokenVerifier* tokens, TransferOptions options) : env_(env) {
   context_.options = std::move(options);
+  context_.pool.Set(context_.options.pool_id);
   context_.store = store;
   context_.network = &env->network();
   context_.tokens = tokens;

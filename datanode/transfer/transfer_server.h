@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -27,6 +29,9 @@ class TransferServer {
   // Binds and begins to accept. A port in use is an error that names it.
   absl::Status Start(const HostPort& bind);
   HostPort local() const;  // After Start: with the port that was given for port 0.
+
+  // The pool whose blocks are served from now on; until then every operation is told to come again. From any thread.
+  void SetPool(std::string pool_id) { context_.pool.Set(std::move(pool_id)); }
 
   // Copies a replica of ours; `done` is called once, on one of our executors. kCancelled after Stop. From any thread.
   void Transfer(TransferRequest request, absl::AnyInvocable<void(absl::Status)> done);
