@@ -11,7 +11,8 @@ namespace cairn::datanode {
 // Doubling delays with up to a fifth of chance on top, so that a thousand DataNodes do not come back in step. Not thread-safe.
 class Backoff {
  public:
-  Backoff(absl::Duration first, absl::Duration most, Random random) : first_(first), most_(most), next_(first), random_(std::move(random)) {}
+  Backoff(absl::Duration first, absl::Duration most, Random random)
+      : first_(first), most_(most), next_(first), random_(std::move(random)) {}
   void Reset() { next_ = first_; }
   absl::Duration Next() { return Next(most_); }
   absl::Duration Next(absl::Duration most) {

@@ -11,7 +11,8 @@ namespace cairn::datanode {
 
 class CommandLane::Handler : public api::MessageHandler<v1::CommandDown> {
  public:
-  Handler(CommandLane* lane, std::shared_ptr<LaneMailbox> mailbox, uint64_t stream) : lane_(lane), mailbox_(std::move(mailbox)), stream_(stream) {}
+  Handler(CommandLane* lane, std::shared_ptr<LaneMailbox> mailbox, uint64_t stream)
+      : lane_(lane), mailbox_(std::move(mailbox)), stream_(stream) {}
   void OnMessage(v1::CommandDown command) override {
     mailbox_->Post([lane = lane_, stream = stream_, command = std::move(command)]() mutable { lane->OnDown(stream, std::move(command)); });
   }
@@ -26,7 +27,8 @@ class CommandLane::Handler : public api::MessageHandler<v1::CommandDown> {
 };
 
 CommandLane::CommandLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
-                         const EpochFence* fence, Random random, RegistrationRequests* registration, Callbacks callbacks, Watchdog* watchdog)
+                         const EpochFence* fence, Random random, RegistrationRequests* registration, Callbacks callbacks,
+                         Watchdog* watchdog)
     : options_(options),
       identity_(std::move(identity)),
       executor_(executor),
@@ -187,7 +189,8 @@ bool CommandLane::StepRepair() {
   v1::CommandDown command = std::move(repair_.front());
   repair_.pop_front();
   if (is_void) {
-    Outcome(IdOf(command), MakeError(ErrorKind::kCancelled, fmt::format("void: of epoch {}, incarnation {}", command.epoch(), command.incarnation())));
+    Outcome(IdOf(command),
+            MakeError(ErrorKind::kCancelled, fmt::format("void: of epoch {}, incarnation {}", command.epoch(), command.incarnation())));
   } else {
     Execute(std::move(command));
   }
@@ -202,8 +205,9 @@ bool CommandLane::StepReclaim() {
     reclaim_.pop_front();
     const v1::InvalidateReplica& replica = invalidation.replica;
     // Asked once more inside the critical section: the epoch may rise between here and there.
-    store_->Invalidate(replica.storage_uuid(), BlockId(replica.block_id()), GenerationStamp(replica.generation_stamp()), replica.command_id(),
-                       [fence = fence_, epoch = invalidation.epoch, for_us = invalidation.for_us] { return !for_us || epoch < fence->current(); });
+    store_->Invalidate(
+        replica.storage_uuid(), BlockId(replica.block_id()), GenerationStamp(replica.generation_stamp()), replica.command_id(),
+        [fence = fence_, epoch = invalidation.epoch, for_us = invalidation.for_us] { return !for_us || epoch < fence->current(); });
     invalidations_done_.fetch_add(1, std::memory_order_relaxed);
   }
   return !reclaim_.empty();

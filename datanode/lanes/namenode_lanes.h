@@ -45,7 +45,8 @@ class NamenodeLanes {
   };
 
   NamenodeLanes(Options options, Env* env, Channels channels, BlockStore* store, NodeIdentity* node, EventLog* events, Callbacks callbacks);
-  // Waits for the steps under way; streams are closed. The store must outlive this, and its disk executors' tasks may still come: they find no one.
+  // Waits for the steps under way; streams are closed. The store must outlive this, and its disk executors' tasks may still come: they find
+  // no one.
   ~NamenodeLanes();
 
   void Start();

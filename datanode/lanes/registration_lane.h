@@ -18,10 +18,10 @@ namespace cairn::datanode {
 
 // Registers with the NameNode, and again whenever it or another lane asks for it; adopts the cluster, the epoch and the block token keys.
 //
-// The only lane that touches a disk: VERSION, when the cluster or a higher epoch is met. A higher epoch is on disk before it counts; then commands
-// of lower ones are void, every shard's lock is taken once, and the mark is numbered: once per epoch in each process.
-// A NameNode of a lower epoch than we have met is an old one: it is not obeyed.
-// Calls from any thread; everything else on its executor, which must be gone (after Close) before this is.
+// The only lane that touches a disk: VERSION, when the cluster or a higher epoch is met. A higher epoch is on disk before it counts; then
+// commands of lower ones are void, every shard's lock is taken once, and the mark is numbered: once per epoch in each process. A NameNode
+// of a lower epoch than we have met is an old one: it is not obeyed. Calls from any thread; everything else on its executor, which must be
+// gone (after Close) before this is.
 class RegistrationLane : public RegistrationRequests {
  public:
   struct Options {

@@ -18,7 +18,8 @@ constexpr absl::Duration kSinkPoll = absl::Milliseconds(5);
 
 class ReportLane::Handler : public api::MessageHandler<v1::ReportDown> {
  public:
-  Handler(ReportLane* lane, std::shared_ptr<LaneMailbox> mailbox, uint64_t stream) : lane_(lane), mailbox_(std::move(mailbox)), stream_(stream) {}
+  Handler(ReportLane* lane, std::shared_ptr<LaneMailbox> mailbox, uint64_t stream)
+      : lane_(lane), mailbox_(std::move(mailbox)), stream_(stream) {}
   void OnMessage(v1::ReportDown message) override {
     mailbox_->Post([lane = lane_, stream = stream_, message = std::move(message)]() mutable { lane->OnDown(stream, std::move(message)); });
   }

@@ -17,8 +17,8 @@ namespace cairn::datanode {
 
 // The ordered report stream: sends the event log strictly by number, and walks.
 //
-// A stream begins with Hello; the NameNode answers Resume (it has everything before that number) or Walk (it does not, or it wants a full report).
-// An event leaves as soon as it is appended; those that come together share a message. What the NameNode has durably is forgotten.
+// A stream begins with Hello; the NameNode answers Resume (it has everything before that number) or Walk (it does not, or it wants a full
+// report). An event leaves as soon as it is appended; those that come together share a message. What the NameNode has durably is forgotten.
 // A walk states a storage's replicas range by range, downward; its ranges are events like all others. At most kMaxUnappliedRanges are
 // unapplied, so a slow NameNode slows the walk and nothing else; an expansion it asks for is stated before the next range.
 // A storage walks once at a time: a request during a walk makes it go round once more.
@@ -41,8 +41,8 @@ class ReportLane {
     absl::Duration last_reconnect = absl::Seconds(10);     // After broken streams.
   };
 
-  ReportLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store, EventLog* events,
-             Random random, RegistrationRequests* registration, Watchdog* watchdog);
+  ReportLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
+             EventLog* events, Random random, RegistrationRequests* registration, Watchdog* watchdog);
   ~ReportLane();
 
   void Start();  // Once registered. Later calls: opens a waiting stream at once.

@@ -35,8 +35,8 @@ void AppendRange(Volume* volume, v1::ReportRange range) {
   volume->events().Append(std::move(event));
 }
 
-// Numbers a statement about the highest ids below `end_id` and not below `lowest`, as many as one statement holds. The caller holds the shard's
-// lock. Returns the first id that it covers.
+// Numbers a statement about the highest ids below `end_id` and not below `lowest`, as many as one statement holds. The caller holds the
+// shard's lock. Returns the first id that it covers.
 uint64_t StateRange(Volume* volume, const ReplicaIndex& replicas, uint64_t lowest, uint64_t end_id, uint64_t walk, bool expanded) {
   std::vector<ReplicaIndex::const_iterator> members;
   auto at = replicas.lower_bound(BlockId(end_id));

@@ -19,9 +19,9 @@ struct DeleterOptions {
   absl::Duration longest_yield = absl::Milliseconds(200);  // Foreground writes go first, but not for ever.
 };
 
-// Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to lanes,
-// reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks, and it yields while the volume's disk executor has
-// work waiting. Its backlog is bounded by the replica map, whose entries it takes over.
+// Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to
+// lanes, reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks, and it yields while the volume's disk executor
+// has work waiting. Its backlog is bounded by the replica map, whose entries it takes over.
 //
 // What is not yet unlinked when the process ends is found by the next start's scan and reported again; it is garbage still.
 // Thread-safe; the destructor waits for the unlink under way.

@@ -16,8 +16,8 @@ namespace cairn::datanode {
 
 // One file a replica. See BlockStore for the contract, Volume for what a directory holds, ReplicaShard for the locking.
 //
-// A replica lives on one volume, and each volume has its shard of the map: a lookup by id asks the shards one after the other, which is cheap
-// for the dozen volumes of a node and lets a walk of one storage hold nothing of the others.
+// A replica lives on one volume, and each volume has its shard of the map: a lookup by id asks the shards one after the other, which is
+// cheap for the dozen volumes of a node and lets a walk of one storage hold nothing of the others.
 class FileBlockStore : public BlockStore, public NodeIdentity {
  public:
   FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes, VersionRecord identity);
@@ -28,8 +28,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp,
                                                                  const CreateOptions& options) override;
   absl::StatusOr<Executor*> DiskOf(BlockId id) override;
-  absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t min_bytes,
-                                                            uint64_t max_bytes) override;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                            uint64_t min_bytes, uint64_t max_bytes) override;
   absl::Status RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) override;
   absl::StatusOr<std::shared_ptr<ReplicaReader>> OpenForRead(BlockId id, GenerationStamp at_least) override;
   std::optional<ReplicaDescription> Describe(BlockId id) override;
@@ -65,12 +65,12 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
                                                         const CreateOptions& options);
   absl::Status MakeRoomFor(Volume* volume, BlockId id, GenerationStamp stamp);
   // RecoverRbw and the first half of RecoverClose.
-  absl::StatusOr<std::shared_ptr<FileReplicaWriter>> Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t min_bytes,
-                                                             uint64_t max_bytes);
+  absl::StatusOr<std::shared_ptr<FileReplicaWriter>> Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                             uint64_t min_bytes, uint64_t max_bytes);
   absl::Status RestampFinalized(const Found& found, GenerationStamp new_stamp);
   absl::Status MarkCorrupt(const Found& found, const std::string& why);
-  // Takes that exact replica out of the map, with its DROPPED, and ends its writer; its file is then the caller's to remove. Nothing if there is no
-  // such replica or `voided` says so inside the critical section; then KEPT answers the command, if one is given.
+  // Takes that exact replica out of the map, with its DROPPED, and ends its writer; its file is then the caller's to remove. Nothing if
+  // there is no such replica or `voided` says so inside the critical section; then KEPT answers the command, if one is given.
   std::optional<Deleter::File> Drop(Volume* volume, BlockId id, GenerationStamp stamp, const absl::AnyInvocable<bool() const>* voided,
                                     std::optional<uint64_t> command_id);
   absl::Status WriteIdentity();

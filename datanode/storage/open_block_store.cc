@@ -36,14 +36,16 @@ VersionRecord Peek(const BlockStoreOptions& options, Env* env) {
 // One volume's record against the node's; merges the figures.
 absl::Status Join(VersionRecord& node, const VersionRecord& record, const std::string& directory, const std::string& wanted_cluster) {
   if (record.datanode_uuid != node.datanode_uuid) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("data directory {} is of DataNode {}, the others are of {}: each DataNode has its own directories",
-                                                              directory, record.datanode_uuid, node.datanode_uuid));
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("data directory {} is of DataNode {}, the others are of {}: each DataNode has its own directories",
+                                 directory, record.datanode_uuid, node.datanode_uuid));
   }
   const std::string& cluster = wanted_cluster.empty() ? node.cluster_id : wanted_cluster;
   if (!record.cluster_id.empty() && !cluster.empty() && record.cluster_id != cluster) {
-    return MakeError(ErrorKind::kInvalidArgument,
-                     fmt::format("data directory {} is of cluster {}, not of {}: give another directory, or empty this one if its data is not needed",
-                                 directory, record.cluster_id, cluster));
+    return MakeError(
+        ErrorKind::kInvalidArgument,
+        fmt::format("data directory {} is of cluster {}, not of {}: give another directory, or empty this one if its data is not needed",
+                    directory, record.cluster_id, cluster));
   }
   if (node.cluster_id.empty()) {
     node.cluster_id = record.cluster_id;
@@ -60,7 +62,8 @@ absl::Status Join(VersionRecord& node, const VersionRecord& record, const std::s
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events) {
   if (options.directories.empty()) return MakeError(ErrorKind::kInvalidArgument, "dfs.datanode.data.dir names no directory");
   if (options.max_block_bytes == 0 || options.max_block_bytes > kMaxCapacity) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("cairn.block.max-size is {}, must be 1 to {}", options.max_block_bytes, kMaxCapacity));
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("cairn.block.max-size is {}, must be 1 to {}", options.max_block_bytes, kMaxCapacity));
   }
   Random random = env->NewRandom();
   VersionRecord node = Peek(options, env);
@@ -85,7 +88,8 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
     RETURN_IF_ERROR(Join(node, (*volume)->version_at_open(), (*volume)->directory(), options.cluster_id));
     volumes.push_back(*std::move(volume));
   }
-  if (volumes.empty()) return MakeError(ErrorKind::kInvalidArgument, fmt::format("no data directory can be used: {}", opened.failures.front()));
+  if (volumes.empty())
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("no data directory can be used: {}", opened.failures.front()));
 
   opened.scans.resize(volumes.size());
   std::atomic<size_t> running{volumes.size()};
@@ -101,8 +105,8 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const ScanResult& scan = opened.scans[i];
-    log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", volumes[i]->directory(), scan.replicas,
-              scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+    log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", volumes[i]->directory(),
+              scan.replicas, scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
     for (const std::string& file : scan.quarantined) log::Warning("quarantined {}", file);
     if (scan.status.ok()) continue;
     const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));

@@ -33,8 +33,8 @@ struct OpenedBlockStore {
   std::vector<std::string> failures;      // Directories that could not be used, and were tolerated.
 };
 
-// Locks the directories, checks that they belong together, and scans them, each on its volume's disk executor, all at once. Blocks; not from an
-// executor's task. The error names the directory and what to do about it. Writers and readers must be gone before the store is.
+// Locks the directories, checks that they belong together, and scans them, each on its volume's disk executor, all at once. Blocks; not
+// from an executor's task. The error names the directory and what to do about it. Writers and readers must be gone before the store is.
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events);
 
 }  // namespace cairn::datanode

@@ -29,8 +29,8 @@ absl::StatusOr<ChecksumPlan> PlanChecksums(ChecksumType type, uint32_t bytes_per
   if (given) {
     const uint64_t expected = 4 * ChunkCount(data.size(), bytes_per_checksum);
     if (checksums.size() != expected) {
-      return MakeError(ErrorKind::kInvalidArgument, fmt::format("packet [{}, {}) has {} bytes of checksums, its {} bytes of data need {}", offset,
-                                                                end, checksums.size(), data.size(), expected));
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("packet [{}, {}) has {} bytes of checksums, its {} bytes of data need {}",
+                                                                offset, end, checksums.size(), data.size(), expected));
     }
     if (verify || !aligned) {
       RETURN_IF_ERROR(Annotate(VerifyChunkChecksums(type, bytes_per_checksum, data, checksums), fmt::format("packet at {}", offset)));

@@ -23,8 +23,8 @@ struct ChecksumPlan {
   uint32_t partial_checksum = 0;  // Of the new last partial chunk.
 };
 
-// Checks the packet [offset, offset + data.size()) against its checksums and what is stored, for offset <= received < its end, and works out
-// the checksums to store. `checksums` counts chunks from the packet's first byte; empty means that the sender computes none.
+// Checks the packet [offset, offset + data.size()) against its checksums and what is stored, for offset <= received < its end, and works
+// out the checksums to store. `checksums` counts chunks from the packet's first byte; empty means that the sender computes none.
 //
 // Everything is verified if `verify` is set or the packet's chunks are not the file's; else only the chunk that continues a stored one,
 // because its new checksum will vouch for bytes that are on this disk already: by the packet's checksum, and its first bytes by

@@ -10,8 +10,9 @@
 
 namespace cairn::datanode {
 
-absl::StatusOr<std::unique_ptr<ReplicaFile>> ReplicaFile::Create(LocalFileSystem& files, const std::string& path, const ReplicaHeader& header,
-                                                                 GenerationStamp stamp, ReplicaState state, const BootId& boot_id) {
+absl::StatusOr<std::unique_ptr<ReplicaFile>> ReplicaFile::Create(LocalFileSystem& files, const std::string& path,
+                                                                 const ReplicaHeader& header, GenerationStamp stamp, ReplicaState state,
+                                                                 const BootId& boot_id) {
   RETURN_IF_ERROR(CheckHeader(header));
   ASSIGN_OR_RETURN(std::unique_ptr<File> opened, files.Open(path, LocalFileSystem::OpenMode::kCreateNew));
   std::unique_ptr<ReplicaFile> file(new ReplicaFile(std::move(opened), header, boot_id));
@@ -22,10 +23,11 @@ absl::StatusOr<std::unique_ptr<ReplicaFile>> ReplicaFile::Create(LocalFileSystem
   return file;
 }
 
-absl::StatusOr<std::unique_ptr<ReplicaFile>> ReplicaFile::Open(LocalFileSystem& files, const std::string& path, LocalFileSystem::OpenMode mode,
-                                                               const BootId& boot_id) {
+absl::StatusOr<std::unique_ptr<ReplicaFile>> ReplicaFile::Open(LocalFileSystem& files, const std::string& path,
+                                                               LocalFileSystem::OpenMode mode, const BootId& boot_id) {
   absl::StatusOr<std::unique_ptr<File>> opened = files.Open(path, mode);
-  if (KindOf(opened.status()) == ErrorKind::kNotFound) return MakeError(ErrorKind::kReplicaNotFound, fmt::format("{}: no such replica file", path));
+  if (KindOf(opened.status()) == ErrorKind::kNotFound)
+    return MakeError(ErrorKind::kReplicaNotFound, fmt::format("{}: no such replica file", path));
   RETURN_IF_ERROR(opened.status());
   std::string page(kHeaderPageBytes, '\0');
   ASSIGN_OR_RETURN(const size_t got, (*opened)->ReadAt(0, page));
@@ -47,8 +49,8 @@ absl::StatusOr<bool> ReplicaFile::IsBlank(LocalFileSystem& files, const std::str
   std::string page(kHeaderPageBytes, '\0');
   ASSIGN_OR_RETURN(const size_t got, file->ReadAt(0, page));
   const auto zeros = [&page, got](size_t begin, size_t end) {
-    return std::all_of(page.begin() + static_cast<ptrdiff_t>(std::min(begin, got)), page.begin() + static_cast<ptrdiff_t>(std::min(end, got)),
-                       [](char c) { return c == '\0'; });
+    return std::all_of(page.begin() + static_cast<ptrdiff_t>(std::min(begin, got)),
+                       page.begin() + static_cast<ptrdiff_t>(std::min(end, got)), [](char c) { return c == '\0'; });
   };
   // Header and first slot are made durable by one sync, and a power cut may keep either: without both nothing was answered. A header gone
   // from a file with more slots is rot.

@@ -68,10 +68,12 @@ absl::StatusOr<ReplicaHeader> DecodeHeader(std::span<const char> bytes) {
   if (bytes.size() < kHeaderBytes) {
     return MakeError(ErrorKind::kCorruptMetadata, fmt::format("replica header of {} bytes, needs {}", bytes.size(), kHeaderBytes));
   }
-  if (std::string_view(bytes.data(), kMagic.size()) != kMagic) return MakeError(ErrorKind::kCorruptMetadata, "no replica file: wrong magic");
+  if (std::string_view(bytes.data(), kMagic.size()) != kMagic)
+    return MakeError(ErrorKind::kCorruptMetadata, "no replica file: wrong magic");
   const uint32_t layout = Get<uint32_t>(bytes, 8);
   if (const uint32_t stored = Get<uint32_t>(bytes, 56), computed = Crc32c(bytes.first(kHeaderChecksummed)); stored != computed) {
-    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("replica header's checksum is {:08x}, its bytes give {:08x}", stored, computed));
+    return MakeError(ErrorKind::kCorruptMetadata,
+                     fmt::format("replica header's checksum is {:08x}, its bytes give {:08x}", stored, computed));
   }
   if (layout != kReplicaLayout) {
     return MakeError(ErrorKind::kUnsupported, fmt::format("replica file of layout {}, this version reads {}", layout, kReplicaLayout));
@@ -112,7 +114,8 @@ std::optional<ReplicaSlot> DecodeSlot(std::span<const char> bytes) {
   slot.flags = Get<uint8_t>(bytes, 25);
   slot.partial_checksum = Get<uint32_t>(bytes, 28);
   slot.boot_id.assign(bytes.data() + 32, kBootIdBytes);
-  if (slot.sequence == 0 || state < static_cast<uint8_t>(ReplicaState::kFinalized) || state > static_cast<uint8_t>(ReplicaState::kTemporary)) {
+  if (slot.sequence == 0 || state < static_cast<uint8_t>(ReplicaState::kFinalized) ||
+      state > static_cast<uint8_t>(ReplicaState::kTemporary)) {
     return std::nullopt;
   }
   slot.state = static_cast<ReplicaState>(state);

@@ -17,8 +17,9 @@
 //   4096        4 each  checksums of whole chunks
 //   align4096(4096 + 4 x ceil(capacity / bytes per checksum))   data
 //
-// A slot: sequence u64, stamp u64, length u64, state u8, flags u8, 2 bytes padding, checksum of the last partial chunk u32, boot id 16 bytes,
-// CRC32C of these 48 bytes u32; zeros up to 512 bytes. One slot is one disk sector, so a power cut leaves it old or new, never mixed.
+// A slot: sequence u64, stamp u64, length u64, state u8, flags u8, 2 bytes padding, checksum of the last partial chunk u32, boot id 16
+// bytes, CRC32C of these 48 bytes u32; zeros up to 512 bytes. One slot is one disk sector, so a power cut leaves it old or new, never
+// mixed.
 
 #include <cstdint>
 #include <optional>
@@ -69,7 +70,9 @@ struct ReplicaSlot {
 
 constexpr uint64_t SlotOffset(size_t index) { return 1024 + kSlotBytes * index; }
 constexpr uint64_t AlignToPage(uint64_t bytes) { return (bytes + kHeaderPageBytes - 1) / kHeaderPageBytes * kHeaderPageBytes; }
-constexpr uint64_t ChunkCount(uint64_t length, uint32_t bytes_per_checksum) { return (length + bytes_per_checksum - 1) / bytes_per_checksum; }
+constexpr uint64_t ChunkCount(uint64_t length, uint32_t bytes_per_checksum) {
+  return (length + bytes_per_checksum - 1) / bytes_per_checksum;
+}
 constexpr uint64_t DataOffset(uint64_t capacity, uint32_t bytes_per_checksum) {
   return AlignToPage(kHeaderPageBytes + 4 * ChunkCount(capacity, bytes_per_checksum));
 }

@@ -14,9 +14,9 @@ namespace cairn::datanode {
 // only if the host has rebooted since it was written (then bytes it speaks of may never have reached the disk); the result is then not
 // `sure`. On a host that did not reboot, a slot that does not verify means that bytes rotted: the replica is corrupt.
 //
-// RBW: without a reboot the slot's length, extended by the whole chunks that verify against the checksum region (whole chunks are acknowledged
-// without a slot) unless the slot says CUT; after a reboot the longest prefix in which every chunk verifies. It comes out as RWR.
-// FINALIZED: trusted when marked synced, and on a host that did not reboot; else read in full, and passed over if it does not verify.
+// RBW: without a reboot the slot's length, extended by the whole chunks that verify against the checksum region (whole chunks are
+// acknowledged without a slot) unless the slot says CUT; after a reboot the longest prefix in which every chunk verifies. It comes out as
+// RWR. FINALIZED: trusted when marked synced, and on a host that did not reboot; else read in full, and passed over if it does not verify.
 struct LoadedReplica {
   GenerationStamp stamp;
   ReplicaState state = ReplicaState::kRwr;  // FINALIZED, RWR or TEMPORARY.
@@ -31,8 +31,8 @@ struct LoadedReplica {
 // Blocks. kCorruptMetadata when no slot is valid; the error of a read that failed.
 absl::StatusOr<LoadedReplica> LoadReplica(ReplicaFile& file, const BootId& boot_id);
 
-// How many bytes, a multiple of the chunk size, verify against the checksum region from chunk `first_chunk` on, looking no further than byte
-// `end`. Blocks.
+// How many bytes, a multiple of the chunk size, verify against the checksum region from chunk `first_chunk` on, looking no further than
+// byte `end`. Blocks.
 absl::StatusOr<uint64_t> VerifyWholeChunks(ReplicaFile& file, uint64_t first_chunk, uint64_t end);
 // Whether [chunk start, length) has this checksum. True if `length` ends on a chunk's edge. Blocks.
 absl::StatusOr<bool> VerifyPartialChunk(ReplicaFile& file, uint64_t length, uint32_t partial_checksum);

@@ -80,8 +80,8 @@ class ReplicaRecord {
 using ReplicaIndex = absl::btree_map<BlockId, ReplicaRecord>;
 static_assert(sizeof(ReplicaIndex::value_type) == 32, "half-full nodes must still give at most 64 bytes a replica");
 
-// The replicas of one volume: a shard of the replica map, ordered by id. What changes here and the number of the event that tells of it belong
-// to one critical section; the event log's lock comes after this one. Held for memory operations only.
+// The replicas of one volume: a shard of the replica map, ordered by id. What changes here and the number of the event that tells of it
+// belong to one critical section; the event log's lock comes after this one. Held for memory operations only.
 struct ReplicaShard {
   Mutex mu;
   ReplicaIndex replicas ABSL_GUARDED_BY(mu);

@@ -10,8 +10,8 @@
 
 namespace cairn::datanode {
 
-absl::StatusOr<std::shared_ptr<ReplicaReader>> FileReplicaReader::Open(Volume* volume, const BootId& boot_id, ReplicaDescription description,
-                                                                       uint32_t received_checksum) {
+absl::StatusOr<std::shared_ptr<ReplicaReader>> FileReplicaReader::Open(Volume* volume, const BootId& boot_id,
+                                                                       ReplicaDescription description, uint32_t received_checksum) {
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaFile> file, ReplicaFile::Open(volume->env()->files(), volume->PathOf(description.id),
                                                                         LocalFileSystem::OpenMode::kRead, boot_id));
   if (file->header().id != description.id) {
@@ -39,8 +39,8 @@ absl::Status FileReplicaReader::TakePartialChecksum(uint32_t received_checksum) 
     partial_checksum_ = received_checksum;
     return absl::OkStatus();
   }
-  // More is received than may be seen. The bytes below `received` never change any more, so the checksum of the longer piece, which is known,
-  // proves the shorter one, whose checksum is not.
+  // More is received than may be seen. The bytes below `received` never change any more, so the checksum of the longer piece, which is
+  // known, proves the shorter one, whose checksum is not.
   const uint64_t start = visible - visible % chunk;
   const uint64_t end = std::min(received, start + chunk);
   std::string bytes(end - start, '\0');

@@ -11,8 +11,8 @@ namespace cairn::datanode {
 // A replica as it was when it was opened. Its own descriptor, so a deletion meanwhile takes only the name away.
 class FileReplicaReader : public ReplicaReader {
  public:
-  // `description` as taken under the shard's lock together with `received_checksum`, the checksum of the partial chunk at description.length (for a
-  // FINALIZED replica the file's slot has it). Blocks. kChecksum if the last chunk does not verify.
+  // `description` as taken under the shard's lock together with `received_checksum`, the checksum of the partial chunk at
+  // description.length (for a FINALIZED replica the file's slot has it). Blocks. kChecksum if the last chunk does not verify.
   static absl::StatusOr<std::shared_ptr<ReplicaReader>> Open(Volume* volume, const BootId& boot_id, ReplicaDescription description,
                                                              uint32_t received_checksum);
 

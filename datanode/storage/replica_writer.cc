@@ -12,8 +12,8 @@
 
 namespace cairn::datanode {
 
-FileReplicaWriter::FileReplicaWriter(Volume* volume, CreationGate* gate, std::unique_ptr<ReplicaFile> file, std::shared_ptr<WriterLink> link,
-                                     const Start& start)
+FileReplicaWriter::FileReplicaWriter(Volume* volume, CreationGate* gate, std::unique_ptr<ReplicaFile> file,
+                                     std::shared_ptr<WriterLink> link, const Start& start)
     : volume_(volume),
       gate_(gate),
       file_(std::move(file)),
@@ -69,8 +69,9 @@ ReplicaDescription FileReplicaWriter::Describe() const {
 absl::Status FileReplicaWriter::CheckUsable() const {
   if (finalized_) return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {} is finalized", id_.value()));
   if (link_->revoked()) {
-    return MakeError(ErrorKind::kCancelled, fmt::format("block {} at stamp {} is no longer this writer's: recovered, deleted, or its volume failed",
-                                                        id_.value(), stamp_.value()));
+    return MakeError(ErrorKind::kCancelled,
+                     fmt::format("block {} at stamp {} is no longer this writer's: recovered, deleted, or its volume failed", id_.value(),
+                                 stamp_.value()));
   }
   return absl::OkStatus();
 }
@@ -96,13 +97,14 @@ absl::Status FileReplicaWriter::Write(const PacketToWrite& packet) {
   const uint64_t end = packet.offset + packet.data.size();
   const uint64_t before = received();
   if (packet.offset > before || end < packet.offset) {
-    return MakeError(ErrorKind::kInvalidArgument,
-                     fmt::format("block {}: packet [{}, {}) leaves a gap, {} bytes were received", id_.value(), packet.offset, end, before));
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: packet [{}, {}) leaves a gap, {} bytes were received", id_.value(),
+                                                              packet.offset, end, before));
   }
   if (end > capacity()) {
     Error error;
     error.kind = ErrorKind::kInvalidArgument;
-    error.message = fmt::format("block {}: packet [{}, {}) exceeds the replica's capacity of {} bytes", id_.value(), packet.offset, end, capacity());
+    error.message =
+        fmt::format("block {}: packet [{}, {}) exceeds the replica's capacity of {} bytes", id_.value(), packet.offset, end, capacity());
     error.reason = "BLOCK_TOO_LARGE";
     error.block_id = id_.value();
     error.limit = static_cast<int64_t>(capacity());
@@ -131,7 +133,8 @@ absl::Status FileReplicaWriter::Store(const PacketToWrite& packet) {
   if (!volume_->TryGrow(growth, reservation_)) return volume_->FullError(fmt::format("block {} at byte {}", id_.value(), before));
   ReleaseReservation(reservation_ > growth ? reservation_ - growth : 0);
 
-  // Data, then its checksums, then the slot that vouches for a partial chunk: whatever a crash leaves of them verifies only if all is there.
+  // Data, then its checksums, then the slot that vouches for a partial chunk: whatever a crash leaves of them verifies only if all is
+  // there.
   absl::Status stored = file_->WriteData(before, packet.data.subspan(before - packet.offset));
   if (stored.ok() && !plan->entries.empty()) stored = file_->WriteChecksums(plan->first_chunk, plan->entries);
   if (stored.ok() && end % chunk != 0) {

@@ -9,9 +9,9 @@
 
 namespace cairn::datanode {
 
-// The writer of one replica file; the rules are ReplicaWriter's. All that touches the file runs on the volume's disk executor, one call after
-// the other. State that others see is in the replica map and changes under its shard's lock, after the bytes are written and
-// after a second look whether the writer still is the writer.
+// The writer of one replica file; the rules are ReplicaWriter's. All that touches the file runs on the volume's disk executor, one call
+// after the other. State that others see is in the replica map and changes under its shard's lock, after the bytes are written and after a
+// second look whether the writer still is the writer.
 //
 // Fault points stand between every two durable effects; an error there is taken for a failed disk.
 class FileReplicaWriter : public ReplicaWriter {
@@ -24,7 +24,8 @@ class FileReplicaWriter : public ReplicaWriter {
     uint32_t partial_checksum = 0;
     uint64_t expected_bytes = 0;     // Reserved on the volume, by the caller.
   };
-  FileReplicaWriter(Volume* volume, CreationGate* gate, std::unique_ptr<ReplicaFile> file, std::shared_ptr<WriterLink> link, const Start& start);
+  FileReplicaWriter(Volume* volume, CreationGate* gate, std::unique_ptr<ReplicaFile> file, std::shared_ptr<WriterLink> link,
+                    const Start& start);
   ~FileReplicaWriter() override;
 
   Executor* disk() const override { return volume_->disk(); }

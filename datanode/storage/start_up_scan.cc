@@ -55,7 +55,8 @@ class Scan {
     if ((*file)->header().id != *id) return Quarantine(path, name, fmt::format("holds block {}", (*file)->header().id.value()));
     if ((*file)->header().pool_id != pool_id_) return Quarantine(path, name, "is of another pool");
     absl::StatusOr<LoadedReplica> loaded = LoadReplica(**file, boot_id_);
-    if (KindOf(loaded.status()) == ErrorKind::kCorruptMetadata) return BlankOrQuarantine(path, name, std::string(loaded.status().message()));
+    if (KindOf(loaded.status()) == ErrorKind::kCorruptMetadata)
+      return BlankOrQuarantine(path, name, std::string(loaded.status().message()));
     RETURN_IF_ERROR(loaded.status());
     return Keep(**file, *id, *loaded);
   }

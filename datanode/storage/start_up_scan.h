@@ -23,8 +23,8 @@ struct ScanResult {
 };
 
 // Fills the volume's shard from the headers of the files it finds, however the process before ended (replica_load.h). Numbers no
-// events: a walk follows every start. A file whose header fails, whose id differs from its name or that is another pool's is moved to quarantine/.
-// Runs on the volume's disk executor; blocks.
+// events: a walk follows every start. A file whose header fails, whose id differs from its name or that is another pool's is moved to
+// quarantine/. Runs on the volume's disk executor; blocks.
 ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id);
 
 }  // namespace cairn::datanode

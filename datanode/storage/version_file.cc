@@ -65,12 +65,14 @@ absl::StatusOr<VersionRecord> DecodeVersion(std::string_view json) {
   VersionRecord record;
   record.layout = static_cast<uint32_t>(number);
   if (record.layout != kVolumeLayout) {
-    return MakeError(ErrorKind::kUnsupported, fmt::format("VERSION: layout {}, this version of Cairn reads {}", record.layout, kVolumeLayout));
+    return MakeError(ErrorKind::kUnsupported,
+                     fmt::format("VERSION: layout {}, this version of Cairn reads {}", record.layout, kVolumeLayout));
   }
   ASSIGN_OR_RETURN(record.cluster_id, StringOf(object, "clusterId"));
   ASSIGN_OR_RETURN(const std::string pool, StringOf(object, "poolId"));
   record.pool_id = absl::HexStringToBytes(pool);
-  if ((pool.size() != 32 && !pool.empty()) || absl::BytesToHexString(record.pool_id) != pool) return Bad(fmt::format("pool id \"{}\"", pool));
+  if ((pool.size() != 32 && !pool.empty()) || absl::BytesToHexString(record.pool_id) != pool)
+    return Bad(fmt::format("pool id \"{}\"", pool));
   ASSIGN_OR_RETURN(record.datanode_uuid, StringOf(object, "datanodeUuid"));
   ASSIGN_OR_RETURN(record.storage_uuid, StringOf(object, "storageUuid"));
   if (record.datanode_uuid.empty() || record.storage_uuid.empty()) return Bad("an empty uuid");

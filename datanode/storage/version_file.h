@@ -13,7 +13,8 @@ inline constexpr uint32_t kVolumeLayout = 1;
 // What the file VERSION of a volume says, as one flat JSON object:
 //   {"layout": 1, "clusterId": "...", "poolId": "<32 hex digits>", "datanodeUuid": "...", "storageUuid": "...", "highestEpoch": "7",
 //    "highestBlockId": "1073807360", "highestGenerationStamp": "66537"}
-// 64-bit numbers are strings, as in protobuf's JSON: doubles would round them. Keys that are not known are kept out of the way, not refused.
+// 64-bit numbers are strings, as in protobuf's JSON: doubles would round them. Keys that are not known are kept out of the way, not
+// refused.
 struct VersionRecord {
   uint32_t layout = kVolumeLayout;
   std::string cluster_id;  // Empty before the first registration.

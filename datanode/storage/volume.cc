@@ -32,7 +32,8 @@ Volume::Volume(Env* env, EventLog* events, VolumeOptions options)
       first_level_durable_(256),
       disk_(env->executors().NewExecutor(fmt::format("disk-{}", options_.index))) {
   deleter_ = std::make_unique<Deleter>(
-      env, fmt::format("deleter-{}", options_.index), options_.deleter, [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
+      env, fmt::format("deleter-{}", options_.index), options_.deleter,
+      [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
       [this] { return disk_->QueueDepth() > 0; });
 }
 
@@ -63,8 +64,9 @@ absl::Status Volume::OpenDirectory(const VersionRecord& fresh) {
     // A cut-off format leaves these two; they hold nothing before VERSION is there.
     const bool half_made = foreign != names.end() && (*foreign == "blocks" || *foreign == "recycle" || foreign->starts_with("VERSION"));
     if (foreign != names.end() && !half_made) {
-      return MakeError(ErrorKind::kInvalidArgument,
-                       fmt::format("has no VERSION but holds \"{}\": not a volume of Cairn, and only an empty directory is made one", *foreign));
+      return MakeError(
+          ErrorKind::kInvalidArgument,
+          fmt::format("has no VERSION but holds \"{}\": not a volume of Cairn, and only an empty directory is made one", *foreign));
     }
     if (!options_.format_empty) {
       return MakeError(ErrorKind::kInvalidArgument, "is empty, and making new volumes is not allowed here; is its disk mounted?");
@@ -191,8 +193,9 @@ uint64_t Volume::remaining_bytes() const {
 absl::Status Volume::FullError(const std::string& what) const {
   Error error;
   error.kind = ErrorKind::kDiskFull;
-  error.message = fmt::format("{}: {} has {} bytes left for replicas ({} used, {} reserved for writers, {} kept free for others)", what,
-                              directory(), remaining_bytes(), used_bytes(), reserved_.load(std::memory_order_relaxed), options_.reserved_bytes);
+  error.message =
+      fmt::format("{}: {} has {} bytes left for replicas ({} used, {} reserved for writers, {} kept free for others)", what, directory(),
+                  remaining_bytes(), used_bytes(), reserved_.load(std::memory_order_relaxed), options_.reserved_bytes);
   error.reason = "NO_SPACE";
   error.key = "dfs.datanode.du.reserved";
   error.limit = static_cast<int64_t>(options_.reserved_bytes);

@@ -29,9 +29,9 @@ struct VolumeOptions {
 //   recycle/                                   for files to be used again
 //   quarantine/                                files that are no replicas of ours; never served, never deleted
 //
-// Owns its shard of the replica map, its disk executor (all that writes and syncs runs there, so that one sync for many has its place) and its
-// deleter. Full is not failed: it stops taking bytes and still serves. A failed write, sync or read of a directory fails it for good: its
-// rows stop counting, its writers end, nothing is tried again.
+// Owns its shard of the replica map, its disk executor (all that writes and syncs runs there, so that one sync for many has its place) and
+// its deleter. Full is not failed: it stops taking bytes and still serves. A failed write, sync or read of a directory fails it for good:
+// its rows stop counting, its writers end, nothing is tried again.
 //
 // Counters are atomics, memory only; calls marked (disk) block.
 class Volume {

@@ -185,7 +185,8 @@ TEST_F(RealNetworkTest, ReadAndWriteAreUnderWayAtOnce) {
   // Nobody reads here, so the server's write stands while its read is answered.
   const std::string bytes = Pattern(64 << 20);
   absl::Status written = absl::OkStatus();
-  std::future<void> writer = Start(server_group_, [&]() -> Awaitable<void> { written = co_await far_->Write(Parts(bytes), In(absl::Hours(1))); });
+  std::future<void> writer =
+      Start(server_group_, [&]() -> Awaitable<void> { written = co_await far_->Write(Parts(bytes), In(absl::Hours(1))); });
   std::future<absl::StatusOr<std::string>> read = Read(1, 1);
   ASSERT_TRUE(Write(Parts("x")).get().ok());
   EXPECT_EQ(read.get().value(), "x");

@@ -8,8 +8,9 @@
 //   SimClientNamenode client(client_process, &service);             // An api::ClientNamenode like any other.
 //
 // A call on a service that nobody serves, or whose process dies or link is cut before the answer is back, gets UNAVAILABLE; one
-// without an answer at its deadline DEADLINE_EXCEEDED, and is gone for its caller. A call of a dead process gets UNAVAILABLE at once. The server
-// gets the caller's address as CallContext::peer. Done callbacks of a server that has died may be called or destroyed: nobody hears them.
+// without an answer at its deadline DEADLINE_EXCEEDED, and is gone for its caller. A call of a dead process gets UNAVAILABLE at once. The
+// server gets the caller's address as CallContext::peer. Done callbacks of a server that has died may be called or destroyed: nobody hears
+// them.
 
 #include <memory>
 #include <vector>
