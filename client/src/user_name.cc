@@ -48,7 +48,7 @@ std::string NameOfUid(std::string_view passwd, std::string_view uid) {
 
 std::string OsUserName(LocalFileSystem* files) {
   const std::string uid = EffectiveUid(ReadText(files, "/proc/self/status"));
-  const std::string name = NameOfUid(ReadText(files, "/etc/passwd"), uid);
+  std::string name = NameOfUid(ReadText(files, "/etc/passwd"), uid);
   if (!name.empty()) return name;
   return uid.empty() ? "unknown" : uid;
 }

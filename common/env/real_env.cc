@@ -88,9 +88,11 @@ class RealEnv final : public Env {
 
  private:
   const BootId boot_id_ = ReadBootId();
+  // Made by the constructor, thread-safe themselves.
   std::unique_ptr<LocalFileSystem> files_ = NewRealFileSystem();
   std::unique_ptr<Network> network_ = NewRealNetwork();
   RealExecutorFactory executors_;
+
   Mutex mu_;
   CondVar woken_;
   uint64_t wakes_ ABSL_GUARDED_BY(mu_) = 0;
