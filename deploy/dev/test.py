@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import traceback
 
 import house
 
@@ -86,7 +87,11 @@ def main():
     for name, stage in stages.items():
         house.say(f"--- {name}")
         begin = time.monotonic()
-        stage_passed, stage_failed = stage()
+        try:
+            stage_passed, stage_failed = stage()
+        except Exception:  # pylint: disable=broad-except
+            traceback.print_exc()  # A stage that cannot run is a failure, not the end of the others.
+            stage_passed, stage_failed = 0, 1
         passed += stage_passed
         failed += stage_failed
         figures.append((name, (time.monotonic() - begin) / 60, stage_passed, stage_failed))
