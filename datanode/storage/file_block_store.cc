@@ -33,7 +33,8 @@ absl::Status VolumeFailed(const Volume& volume) {
 
 }  // namespace
 
-FileBlockStore::FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes, VersionRecord identity)
+FileBlockStore::FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes,
+                               VersionRecord identity)
     : env_(env),
       max_block_bytes_(options.max_block_bytes),
       boot_id_(env->boot_id()),
@@ -120,8 +121,8 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateRbw(const P
   return Create(placement, id, stamp, ReplicaState::kRbw, options);
 }
 
-absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateTemporary(const Placement& placement, BlockId id, GenerationStamp stamp,
-                                                                               const CreateOptions& options) {
+absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateTemporary(const Placement& placement, BlockId id,
+                                                                               GenerationStamp stamp, const CreateOptions& options) {
   return Create(placement, id, stamp, ReplicaState::kTemporary, options);
 }
 
@@ -129,8 +130,9 @@ absl::Status FileBlockStore::MakeRoomFor(Volume* volume, BlockId id, GenerationS
   if (const std::optional<Found> found = Find(id)) {
     const ReplicaDescription& ours = found->description;
     if (ours.state == ReplicaState::kFinalized || ours.stamp >= stamp) {
-      return MakeError(ErrorKind::kAlreadyExists, fmt::format("block {}: a replica with stamp {} and {} bytes is here already, asked for stamp {}",
-                                                              id.value(), ours.stamp.value(), ours.length, stamp.value()));
+      return MakeError(ErrorKind::kAlreadyExists,
+                       fmt::format("block {}: a replica with stamp {} and {} bytes is here already, asked for stamp {}", id.value(),
+                                   ours.stamp.value(), ours.length, stamp.value()));
     }
     if (const std::optional<Deleter::File> gone = Drop(found->volume, id, ours.stamp, nullptr, std::nullopt)) {
       found->volume->deleter().Add(*gone);
@@ -186,7 +188,8 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::Create(const Plac
   volume->Reserve(reservation);
   auto writer = std::make_shared<FileReplicaWriter>(
       volume, &gate_, *std::move(file), link,
-      FileReplicaWriter::Start{.id = id, .stamp = stamp, .state = state, .received = 0, .partial_checksum = 0, .expected_bytes = reservation});
+      FileReplicaWriter::Start{
+          .id = id, .stamp = stamp, .state = state, .received = 0, .partial_checksum = 0, .expected_bytes = reservation});
   ReplicaRecord record(stamp, state, 0, header.bytes_per_checksum);
   auto open = std::make_unique<OpenReplica>();
   open->writer = link;
@@ -218,7 +221,8 @@ absl::StatusOr<std::shared_ptr<FileReplicaWriter>> FileBlockStore::Recover(Block
   Volume* volume = found.volume;
   auto link = std::make_shared<WriterLink>();
   std::shared_ptr<WriterLink> before;
-  FileReplicaWriter::Start start{.id = id, .stamp = {}, .state = ReplicaState::kRbw, .received = 0, .partial_checksum = 0, .expected_bytes = 0};
+  FileReplicaWriter::Start start{
+      .id = id, .stamp = {}, .state = ReplicaState::kRbw, .received = 0, .partial_checksum = 0, .expected_bytes = 0};
   {
     MutexLock lock(volume->shard().mu);
     const auto at = volume->shard().replicas.find(id);
@@ -269,8 +273,8 @@ absl::Status FileBlockStore::RecoverClose(BlockId id, GenerationStamp stamp, Gen
     return Stale(id, found.description.stamp, stamp, fmt::format(" to {}", new_stamp.value()));
   }
   if (found.description.length != length) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our finalized replica has {} bytes, asked to close at {}", id.value(),
-                                                              found.description.length, length));
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our finalized replica has {} bytes, asked to close at {}",
+                                                              id.value(), found.description.length, length));
   }
   return RestampFinalized(found, new_stamp);
 }

@@ -1,4 +1,5 @@
-// The namespace's store with the options of production: real files, RocksDB's own threads, a writer on a thread of its own, readers beside it.
+// The namespace's store with the options of production: real files, RocksDB's own threads, a writer on a thread of its own, readers beside
+// it.
 
 #include <atomic>
 #include <cstdio>

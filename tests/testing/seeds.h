@@ -27,6 +27,8 @@ inline std::vector<uint64_t> Seeds(uint64_t count) {
   return seeds;
 }
 
-inline std::string ReplayHint(uint64_t seed) { return "seed " + std::to_string(seed) + "; again: ./dev sim --seed " + std::to_string(seed); }
+inline std::string ReplayHint(uint64_t seed) {
+  return "seed " + std::to_string(seed) + "; again: ./dev sim --seed " + std::to_string(seed);
+}
 
 }  // namespace cairn::testing
