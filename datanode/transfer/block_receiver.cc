@@ -142,7 +142,8 @@ Awaitable<absl::Status> BlockReceiver::SetUp() {
       wire = answer->status();
       bad_link = answer->firstbadlink().empty() ? mirror_->link_name() : answer->firstbadlink();
     }
-    message = std::string(status.message());
+    // A refusal passes upstream in its own words, of which the first may be meant for programs.
+    message = answer.ok() && !answer->message().empty() ? answer->message() : std::string(status.message());
     if (!status.ok()) context_->counters.mirror_errors.fetch_add(1, std::memory_order_relaxed);
   }
   std::string answer = status.ok() ? transfer::EncodeSuccess() : transfer::EncodeFailure(wire, bad_link, message);

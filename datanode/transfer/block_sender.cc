@@ -13,8 +13,8 @@
 
 namespace cairn::datanode {
 
-Awaitable<absl::StatusOr<std::shared_ptr<ReplicaReader>>> OpenReplica(BlockStore* store, Executor* executor, BlockId id,
-                                                                      GenerationStamp at_least) {
+Awaitable<absl::StatusOr<std::shared_ptr<ReplicaReader>>> OpenForReading(BlockStore* store, Executor* executor, BlockId id,
+                                                                         GenerationStamp at_least) {
   CO_ASSIGN_OR_RETURN(Executor * disk, store->DiskOf(id));
   using ReaderOr = absl::StatusOr<std::shared_ptr<ReplicaReader>>;
   absl::AnyInvocable<ReaderOr()> open = [store, id, at_least] { return store->OpenForRead(id, at_least); };
@@ -54,7 +54,7 @@ Awaitable<absl::StatusOr<bool>> BlockSender::Run() {
   std::string answer;
   if (status.ok()) {
     absl::StatusOr<std::shared_ptr<ReplicaReader>> opened =
-        co_await OpenReplica(context_->store, executor_, BlockId(header.block().blockid()), stamp);
+        co_await OpenForReading(context_->store, executor_, BlockId(header.block().blockid()), stamp);
     status = opened.status();
     if (status.ok()) {
       replica = std::move(*opened);

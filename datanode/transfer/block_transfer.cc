@@ -53,7 +53,7 @@ Awaitable<absl::Status> TransferBlock(TransferContext* context, TaskGroup* owner
   if (request.targets.empty()) co_return MakeError(ErrorKind::kInvalidArgument, "a transfer without a target");
   const std::string name =
       fmt::format("transfer of block {}_{} to {}", request.block.value(), request.stamp.value(), transfer::LinkName(request.targets[0]));
-  absl::StatusOr<std::shared_ptr<ReplicaReader>> opened = co_await OpenReplica(context->store, executor, request.block, request.stamp);
+  absl::StatusOr<std::shared_ptr<ReplicaReader>> opened = co_await OpenForReading(context->store, executor, request.block, request.stamp);
   if (!opened.ok()) co_return Annotate(opened.status(), name);
   const std::shared_ptr<ReplicaReader> replica = std::move(*opened);
 
