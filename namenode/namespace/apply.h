@@ -20,6 +20,9 @@ namespace cairn::namenode {
 // taking changes.
 absl::StatusOr<v1::MutationResult> Apply(const v1::Mutation& mutation, Transaction& txn);
 
+// Paths that one DeleteMany mutation may carry; a longer call is several mutations under one retry id.
+inline constexpr uint32_t kMaxPathsOfDeleteMany = 256;
+
 // The rows of an empty namespace: the root directory, its usage, the counters, identity. For --format and tests.
 // `pool_id`: 16 bytes.
 void WriteEmptyNamespace(std::string_view cluster_id, std::string_view pool_id, std::string_view owner, std::string_view group,

@@ -71,7 +71,7 @@ std::string RetryKey(std::string_view client_id, uint32_t slot);
 std::string DatanodeKey(StorageNumber storage);
 std::optional<StorageNumber> ParseDatanodeKey(std::string_view key);
 
-// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys; u64 for all others.
+// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys; u64 where nothing is said.
 inline constexpr std::string_view kMetaClusterId = "cluster_id";
 inline constexpr std::string_view kMetaPoolId = "pool_id";
 inline constexpr std::string_view kMetaNextInodeId = "next_inode_id";
@@ -84,6 +84,8 @@ inline constexpr std::string_view kMetaLayoutVersion = "layout_version";
 inline constexpr std::string_view kMetaAppliedIndex = "applied_index";  // Written by each batch itself.
 inline constexpr std::string_view kMetaLastMutationTime = "last_mutation_time";
 inline constexpr std::string_view kMetaBlockTokenKeys = "block_token_keys";
+// "1" after a DataNode proved that this namespace was rolled back, until an operator confirms.
+inline constexpr std::string_view kMetaKeepUnknownReplicas = "keep_unknown_replicas";
 
 inline constexpr uint64_t kNamespaceLayoutVersion = 1;
 

@@ -41,8 +41,6 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx);
 // Detaches a subtree: constant work, however large it is. What is not there answers existed = false.
 absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx);
 
-inline constexpr int kMaxPathsOfDeleteMany = 256;
-
 // A code for each path, appended to `codes_before`, which earlier mutations of the same call answered.
 absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "namenode/namespace/apply.h"
 #include "namenode/namespace/ops/detach.h"
 #include "namenode/namespace/ops/ops.h"
 
@@ -39,7 +40,7 @@ absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx) {
 }
 
 absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx) {
-  if (op.paths_size() > kMaxPathsOfDeleteMany)
+  if (op.paths_size() > static_cast<int>(kMaxPathsOfDeleteMany))
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("{} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
   std::string codes = codes_before;

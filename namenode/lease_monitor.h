@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "common/env/executor.h"
+#include "namenode/namespace_access.h"
+
+namespace cairn::namenode {
+
+// Notices writers that fell silent, and closes their files.
+//
+// Renewals are soft: the last one of each holder, on the monotonic clock, in memory. A new NameNode knows of none and grants everyone a full
+// period from its start. Every check_interval the `lease` rows are walked, a page at a time; the files of a holder that was silent for
+// hard_limit are given to ExpireLease with the age that was observed. Those that need recovery first stay, and are tried again later.
+//
+// Thread-safe.
+class LeaseMonitor {
+ public:
+  struct Options {
+    absl::Duration hard_limit = absl::Minutes(20);
+    absl::Duration check_interval = absl::Seconds(10);
+    size_t rows_per_page = 1000;
+    size_t max_holders = 1 << 20;  // Renewals of more are refused with kBusy.
+  };
+  struct Stats {
+    size_t holders = 0;             // That have renewed within hard_limit.
+    uint64_t leases = 0;            // Rows seen by the last whole walk.
+    uint64_t expired = 0;           // Files closed, ever.
+    uint64_t needing_recovery = 0;  // Expired, but not closed: seen by the last whole walk.
+  };
+
+  // Reads on `executor`, which may block. Pointers outlive the callback of Stop.
+  LeaseMonitor(Options options, NamespaceAccess* space, Executor* executor);
+  ~LeaseMonitor();
+  LeaseMonitor(const LeaseMonitor&) = delete;
+  LeaseMonitor& operator=(const LeaseMonitor&) = delete;
+
+  void Start();
+  // The holder is alive. Cheap; does not block.
+  absl::Status Renew(const std::string& holder);
+  Stats stats() const;
+  // Submits nothing more, then calls `then` on the executor, when nothing is under way. The writer must still run.
+  void Stop(absl::AnyInvocable<void()> then);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace cairn::namenode

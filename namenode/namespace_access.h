@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "namenode/namespace_writer.h"
+#include "namenode/store/meta_store.h"
+
+namespace cairn::namenode {
+
+// The namespace as the parts around it use it: snapshots to read, a queue for changes. Thread-safe.
+class NamespaceAccess {
+ public:
+  virtual ~NamespaceAccess() = default;
+  // As MetaStore::Snapshot: drop it within 10 s.
+  virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
+  // As NamespaceWriter::Submit.
+  virtual void Submit(v1::Mutation mutation, NamespaceWriter::Done done) = 0;
+};
+
+// The real one. Both pointers outlive this.
+class StoredNamespace : public NamespaceAccess {
+ public:
+  StoredNamespace(MetaStore* store, NamespaceWriter* writer) : store_(store), writer_(writer) {}
+  std::shared_ptr<const ReadView> Snapshot() const override { return store_->Snapshot(); }
+  void Submit(v1::Mutation mutation, NamespaceWriter::Done done) override { writer_->Submit(std::move(mutation), std::move(done)); }
+
+ private:
+  MetaStore* store_;
+  NamespaceWriter* writer_;
+};
+
+}  // namespace cairn::namenode

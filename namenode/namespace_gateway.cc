@@ -1,0 +1,58 @@
+#include "namenode/namespace_gateway.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "namenode/store/keys.h"
+
+namespace cairn::namenode {
+
+void NamespaceGateway::RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
+                                        absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) {
+  v1::Mutation mutation;
+  v1::Mutation::RegisterStorages& op = *mutation.mutable_register_storages();
+  op.set_datanode_uuid(std::move(datanode_uuid));
+  for (std::string& uuid : storage_uuids) op.add_storage_uuids(std::move(uuid));
+  space_->Submit(std::move(mutation), [done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+    if (!result.ok()) return done(result.status());
+    std::vector<StorageNumber> numbers;
+    for (const uint32_t number : result->storage_numbers()) numbers.emplace_back(number);
+    done(std::move(numbers));
+  });
+}
+
+void NamespaceGateway::OnRolledBack(uint64_t at_least_block_id, uint64_t at_least_generation_stamp) {
+  v1::Mutation mutation;
+  v1::Mutation::SetMeta& op = *mutation.mutable_set_meta();
+  op.set_name(std::string(kMetaKeepUnknownReplicas));
+  op.set_value("1");
+  op.set_at_least_block_id(at_least_block_id);
+  op.set_at_least_generation_stamp(at_least_generation_stamp);
+  space_->Submit(std::move(mutation), [](const absl::StatusOr<v1::MutationResult>& result) {
+    IgnoreError(result.status(), "the next heartbeat that states a higher id asks again");
+  });
+}
+
+absl::StatusOr<bool> KeepsUnknownReplicas(const ReadView& view) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> value, view.Get(Family::kMeta, kMetaKeepUnknownReplicas));
+  return value == "1";
+}
+
+NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<void()> on_detached) {
+  return [replicas, on_detached = std::move(on_detached)](const std::vector<NamespaceWriter::Applied>& batch) {
+    std::vector<BlockId> changed;
+    std::vector<v1::FreedBlock> freed;
+    bool detached = false;
+    for (const NamespaceWriter::Applied& applied : batch) {
+      for (const uint64_t id : applied.result->changed_blocks()) changed.emplace_back(id);
+      freed.insert(freed.end(), applied.result->freed().begin(), applied.result->freed().end());
+      const v1::Mutation& mutation = *applied.mutation;
+      detached |= mutation.has_delete_() || mutation.has_delete_many() || mutation.create().overwrite() || mutation.rename().overwrite();
+    }
+    if (!changed.empty()) replicas->OnBlocksChanged(changed);
+    if (!freed.empty()) replicas->OnBlocksFreed(freed);
+    if (detached && on_detached) on_detached();
+  };
+}
+
+}  // namespace cairn::namenode
