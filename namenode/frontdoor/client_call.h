@@ -1,0 +1,81 @@
+#pragma once
+
+// How a call of ClientService travels: the templates that its reads and its mutations share. For namenode/frontdoor/client_*.cc only.
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/status.h"
+#include "namenode/frontdoor/client_service.h"
+
+namespace cairn::namenode {
+
+uint64_t HashOfRequest(const std::string& bytes);  // XXH3-64 with seed 0.
+
+template <class Request, class Response>
+void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
+                             void (ClientService::*handle)(Call<Request, Response>)) {
+  if (observer_) {
+    done = [this, name, began = clock_->Now(), done = std::move(done)](absl::StatusOr<Response> response) mutable {
+      observer_(name, clock_->Now() - began, response.status());
+      done(std::move(response));
+    };
+  }
+  const absl::Status header = is_mutation ? CheckMutationHeader(request.header()) : CheckReadHeader(request.header());
+  if (!header.ok()) return done(header);
+  Executor* const reader = readers_[next_reader_.fetch_add(1, std::memory_order_relaxed) % readers_.size()];
+  if (reader->QueueDepth() >= options_.max_queued_per_reader)
+    return done(MakeError(ErrorKind::kRetriable, fmt::format("{}: {} calls are waiting already", name, options_.max_queued_per_reader)));
+  Call<Request, Response> call;
+  call.context = std::move(context);
+  call.header = std::move(*request.mutable_header());
+  request.clear_header();
+  call.request = std::move(request);
+  call.reader = reader;
+  call.done = std::move(done);
+  reader->Post([this, handle, call = std::move(call)]() mutable {
+    if (clock_->Now() > call.context.deadline)
+      return call.done(absl::DeadlineExceededError("the call's deadline passed before it was begun; it has not acted"));
+    (this->*handle)(std::move(call));
+  });
+}
+
+template <class Request, class Response>
+void ClientService::Answer(Call<Request, Response>& call, Response response) {
+  StampHeader(response.mutable_header());
+  call.done(std::move(response));
+}
+
+template <class Request, class Response>
+v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) const {
+  v1::Mutation mutation;
+  mutation.set_user(call.header.user());
+  mutation.set_client_id(call.header.client_id());
+  mutation.set_slot(call.header.slot());
+  mutation.set_sequence(call.header.sequence());
+  mutation.set_slot_opened_ms(call.header.slot_opened_ms());
+  mutation.set_client_name(call.header.client_name());
+  mutation.set_request_hash(HashOfRequest(call.request.SerializeAsString()));
+  *mutation.mutable_limits() = limits_;
+  return mutation;
+}
+
+template <class Request, class Response>
+void ClientService::Submit(Call<Request, Response> call, v1::Mutation mutation,
+                           absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
+  space_->Submit(std::move(mutation),
+                 [this, call = std::move(call), fill = std::move(fill)](absl::StatusOr<v1::MutationResult> result) mutable {
+                   Executor* const reader = call.reader;
+                   reader->Post([this, call = std::move(call), fill = std::move(fill), result = std::move(result)]() mutable {
+                     if (!result.ok()) return call.done(result.status());
+                     Response response;
+                     if (const absl::Status status = fill(*result, response); !status.ok()) return call.done(status);
+                     Answer(call, std::move(response));
+                   });
+                 });
+}
+
+}  // namespace cairn::namenode

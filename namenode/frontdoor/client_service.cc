@@ -1,0 +1,154 @@
+#include "namenode/frontdoor/client_service.h"
+
+#include <xxhash.h>
+
+#include "common/block_token.h"
+#include "common/check.h"
+#include "namenode/frontdoor/client_call.h"
+#include "namenode/namespace/records.h"
+
+namespace cairn::namenode {
+
+uint64_t HashOfRequest(const std::string& bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+ClientService::ClientService(Options options, ReplicaPlane::Identity identity, NamespaceAccess* space, ReplicaPlane* replicas,
+                             LeaseMonitor* leases, std::vector<Executor*> readers, const Clock* clock)
+    : options_(options),
+      identity_(std::move(identity)),
+      limits_(ToMutationLimits(options_.limits)),
+      space_(space),
+      replicas_(replicas),
+      leases_(leases),
+      readers_(std::move(readers)),
+      clock_(clock) {
+  CAIRN_CHECK(!readers_.empty(), "a client service needs a reader executor");
+  CAIRN_CHECK(!identity_.keys.empty(), "a client service needs a block-token key");
+}
+
+void ClientService::StampHeader(v1::ResponseHeader* header) const { header->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow())); }
+
+std::string ClientService::Token(const v1::Block& block, uint8_t modes) const {
+  BlockTokenClaims claims;
+  claims.pool_id = identity_.pool_id;
+  claims.block = BlockId(block.id());
+  claims.stamp = GenerationStamp(block.generation_stamp());
+  claims.modes = modes;
+  claims.epoch = identity_.epoch;
+  claims.expires_ms = absl::ToUnixMillis(clock_->WallNow() + options_.token_lifetime);
+  return SealBlockToken(identity_.keys.back(), claims);  // The newest.
+}
+
+bool ClientService::HasActed(const ReadView& view, const v1::RequestHeader& header) const {
+  if (header.sequence() == 0) return false;
+  const auto row = FindRecord<v1::RetryRecord>(view, Family::kRetry, RetryKey(header.client_id(), header.slot()));
+  return row.ok() && *row && (*row)->sequence() == header.sequence();
+}
+
+#define CAIRN_DISPATCH(Name, is_mutation)                                                                             \
+  void ClientService::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) { \
+    Dispatch(#Name, is_mutation, std::move(context), std::move(request), std::move(done), &ClientService::On##Name);  \
+  }
+CAIRN_DISPATCH(GetFileInfo, false)
+CAIRN_DISPATCH(List, false)
+CAIRN_DISPATCH(GetBlockLocations, false)
+CAIRN_DISPATCH(GetContentSummary, false)
+CAIRN_DISPATCH(ReportBadReplicas, false)
+#undef CAIRN_DISPATCH
+
+// These two are answered at once: a renewal never waits behind a slow read.
+void ClientService::RenewLease(api::CallContext context, v1::RenewLeaseRequest request, api::Done<v1::RenewLeaseResponse> done) {
+  static_cast<void>(context);
+  absl::Status status = CheckReadHeader(request.header());
+  if (status.ok()) status = leases_->Renew(request.header().client_name());
+  if (!status.ok()) return done(status);
+  v1::RenewLeaseResponse response;
+  StampHeader(response.mutable_header());
+  done(std::move(response));
+}
+
+void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDefaultsRequest request,
+                                      api::Done<v1::GetServerDefaultsResponse> done) {
+  static_cast<void>(context);
+  static_cast<void>(request);
+  v1::GetServerDefaultsResponse response;
+  StampHeader(response.mutable_header());
+  response.set_block_size_bytes(options_.default_block_size_bytes);
+  response.set_replication(options_.default_replication);
+  response.set_bytes_per_checksum(options_.bytes_per_checksum);
+  response.set_max_block_size_bytes(options_.limits.max_block_size_bytes);
+  response.set_cluster_id(identity_.cluster_id);
+  response.set_pool_id(identity_.pool_id);
+  done(std::move(response));
+}
+
+void ClientService::OnGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoResponse> call) {
+  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*space_->Snapshot(), call.request.path());
+  if (!status.ok()) return call.done(status.status());
+  v1::GetFileInfoResponse response;
+  *response.mutable_status() = *std::move(status);
+  Answer(call, std::move(response));
+}
+
+void ClientService::OnList(Call<v1::ListRequest, v1::ListResponse> call) {
+  const uint32_t limit = call.request.limit() == 0 ? kMaxListEntries : std::min(call.request.limit(), kMaxListEntries);
+  absl::StatusOr<Listing> listing = ListDirectory(*space_->Snapshot(), call.request.path(), call.request.start_after(), limit);
+  if (!listing.ok()) return call.done(listing.status());
+  v1::ListResponse response;
+  for (v1::FileStatus& entry : listing->entries) *response.add_entries() = std::move(entry);
+  response.set_has_more(listing->has_more);
+  Answer(call, std::move(response));
+}
+
+void ClientService::OnGetContentSummary(Call<v1::GetContentSummaryRequest, v1::GetContentSummaryResponse> call) {
+  const std::shared_ptr<const ReadView> view = space_->Snapshot();
+  absl::StatusOr<v1::ContentSummary> summary = SummaryOfPath(*view, call.request.path());
+  if (!summary.ok()) return call.done(summary.status());
+  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*view, call.request.path());
+  if (!status.ok()) return call.done(status.status());
+  v1::GetContentSummaryResponse response;
+  *response.mutable_summary() = *std::move(summary);
+  *response.mutable_status() = *std::move(status);
+  Answer(call, std::move(response));
+}
+
+void ClientService::OnGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::GetBlockLocationsResponse> call) {
+  const std::shared_ptr<const ReadView> view = space_->Snapshot();
+  const absl::StatusOr<ResolvedInode> inode = ResolvePath(*view, call.request.path());
+  if (!inode.ok()) return call.done(inode.status());
+  if (inode->record.type() != v1::FILE) {
+    Error error;
+    error.kind = ErrorKind::kIsDirectory;
+    error.path = call.request.path();
+    error.message = fmt::format("{} is a directory", call.request.path());
+    return call.done(MakeError(std::move(error)));
+  }
+  const absl::StatusOr<std::vector<BlockOfFile>> blocks =
+      BlocksOfFile(*view, inode->record, call.request.offset_bytes(), call.request.length_bytes(), kMaxLocatedBlocks);
+  if (!blocks.ok()) return call.done(blocks.status());
+  v1::GetBlockLocationsResponse response;
+  *response.mutable_status() = ToFileStatus(inode->record, call.request.path());
+  const std::string& host = call.request.client_host().empty() ? call.context.peer : call.request.client_host();
+  for (const BlockOfFile& block : *blocks) {
+    v1::LocatedBlock& located = *response.add_blocks();
+    located.mutable_block()->set_id(block.id.value());
+    located.mutable_block()->set_generation_stamp(block.record.generation_stamp());
+    located.mutable_block()->set_length_bytes(block.record.length_bytes());
+    located.set_offset_bytes(block.offset_bytes);
+    located.set_under_construction(block.record.state() != v1::COMMITTED);
+    ReplicaPlane::Locations found = replicas_->Locate(block.id, block.record, host);
+    located.set_retry(found.retry);
+    for (v1::StorageLocation& location : found.locations) *located.add_locations() = std::move(location);
+    located.set_token(Token(located.block(), static_cast<uint8_t>(TokenMode::kRead)));
+  }
+  Answer(call, std::move(response));
+}
+
+void ClientService::OnReportBadReplicas(Call<v1::ReportBadReplicasRequest, v1::ReportBadReplicasResponse> call) {
+  if (call.request.replicas_size() > kMaxBadReplicas)
+    return call.done(MakeError(ErrorKind::kInvalidArgument, fmt::format("{} bad replicas in one report are too many (at most {})",
+                                                                        call.request.replicas_size(), kMaxBadReplicas)));
+  for (const auto& bad : call.request.replicas()) replicas_->OnBadReplica(bad.block(), bad.storage_uuid());
+  Answer(call, v1::ReportBadReplicasResponse());
+}
+
+}  // namespace cairn::namenode

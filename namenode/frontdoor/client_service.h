@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/api/client_namenode.h"
+#include "common/env/executor.h"
+#include "namenode/frontdoor/call_limits.h"
+#include "namenode/frontdoor/storage_numbers.h"
+#include "namenode/lease_monitor.h"
+#include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace_access.h"
+#include "namenode/replicas/replica_plane.h"
+
+namespace cairn::namenode {
+
+// The native client's front door: checks requests, turns them into mutations or snapshot reads, and answers with locations and tokens.
+//
+// No call does its work on the caller's thread or on the writer's executor: each goes to one of the reader executors, which may block on
+// a disk read, and mutations come back to it to be answered. There a mutation's paths are resolved on the last snapshot, which warms the
+// cache for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must get its kept answer.
+// Targets are chosen before the mutation is queued.
+//
+// Thread-safe. Calls that come when a reader's queue is full are kRetriable. All that it points to, and the readers' queues, outlive the last call.
+class ClientService : public api::ClientNamenode {
+ public:
+  struct Options {
+    CallLimits limits;
+    uint64_t default_block_size_bytes = 128 << 20;    // dfs.blocksize.
+    uint32_t default_replication = 3;                 // dfs.replication.
+    uint32_t bytes_per_checksum = 512;                // dfs.bytes-per-checksum.
+    absl::Duration token_lifetime = absl::Hours(10);  // cairn.block.token.lifetime.
+    size_t max_queued_per_reader = 8192;
+  };
+  // Called after each call with how long it took; from any thread. For metrics.
+  using CallObserver = std::function<void(std::string_view call, absl::Duration took, const absl::Status& status)>;
+
+  ClientService(Options options, ReplicaPlane::Identity identity, NamespaceAccess* space, ReplicaPlane* replicas, LeaseMonitor* leases,
+                std::vector<Executor*> readers, const Clock* clock);
+
+  void SetCallObserver(CallObserver observer) { observer_ = std::move(observer); }  // Before the first call.
+
+#define CAIRN_DECLARE_CALL(Name) \
+  void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override;
+  CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DECLARE_CALL)
+#undef CAIRN_DECLARE_CALL
+
+ private:
+  // One call on its way: the request without its header, and where to answer.
+  template <class Request, class Response>
+  struct Call {
+    api::CallContext context;
+    v1::RequestHeader header;
+    Request request;
+    Executor* reader = nullptr;
+    api::Done<Response> done;
+  };
+  struct DeleteProgress;
+
+  // Checks, and goes on in `handle` on a reader.
+  template <class Request, class Response>
+  void Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
+                void (ClientService::*handle)(Call<Request, Response>));
+#define CAIRN_DECLARE_HANDLER(Name) void On##Name(Call<v1::Name##Request, v1::Name##Response> call);
+  CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DECLARE_HANDLER)
+#undef CAIRN_DECLARE_HANDLER
+
+  // A mutation without its operation.
+  template <class Request, class Response>
+  v1::Mutation NewMutation(const Call<Request, Response>& call) const;
+  // Queues it; `fill` makes the response of the result, on the call's reader.
+  template <class Request, class Response>
+  void Submit(Call<Request, Response> call, v1::Mutation mutation,
+              absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill);
+  template <class Request, class Response>
+  void Answer(Call<Request, Response>& call, Response response);
+
+  // True if the call of this header acted before: its answer is in the snapshot, and it needs nothing chosen.
+  bool HasActed(const ReadView& view, const v1::RequestHeader& header) const;
+  absl::StatusOr<v1::Mutation::Commit> ToCommit(const v1::CommittedBlock& block, const ReadView& view);
+  absl::StatusOr<v1::LocatedBlock> Locate(const v1::MutationResult& result);
+  std::string Token(const v1::Block& block, uint8_t modes) const;
+  void DeleteNext(std::shared_ptr<DeleteProgress> progress);
+  void StampHeader(v1::ResponseHeader* header) const;
+
+  const Options options_;
+  const ReplicaPlane::Identity identity_;
+  const v1::Mutation::Limits limits_;
+  NamespaceAccess* const space_;
+  ReplicaPlane* const replicas_;
+  LeaseMonitor* const leases_;
+  const std::vector<Executor*> readers_;
+  const Clock* const clock_;
+  StorageNumbers storage_numbers_;
+  CallObserver observer_;
+  std::atomic<size_t> next_reader_{0};
+};
+
+}  // namespace cairn::namenode
