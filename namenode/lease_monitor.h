@@ -13,8 +13,8 @@ namespace cairn::namenode {
 
 // Notices writers that fell silent, and closes their files.
 //
-// Renewals are soft: the last one of each holder, on the monotonic clock, in memory. A new NameNode knows of none and grants everyone a full
-// period from its start. Every check_interval the `lease` rows are walked, a page at a time; the files of a holder that was silent for
+// Renewals are soft: the last one of each holder, on the monotonic clock, in memory. A new NameNode knows of none and grants everyone a
+// full period from its start. Every check_interval the `lease` rows are walked, a page at a time; the files of a holder that was silent for
 // hard_limit are given to ExpireLease with the age that was observed. Those that need recovery first stay, and are tried again later.
 //
 // Thread-safe.

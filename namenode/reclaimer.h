@@ -10,9 +10,9 @@
 
 namespace cairn::namenode {
 
-// Frees detached subtrees in the background: finds `work` rows and submits one bounded ReclaimStep after another for each, a few side by side
-// and with a pause between, so that everyone else's mutations go between them. Works in turn, so that one huge tree does not
-// hold up many small ones. The cursor is in the row: after a restart it goes on where it was.
+// Frees detached subtrees in the background: finds `work` rows and submits one bounded ReclaimStep after another for each, a few side by
+// side and with a pause between, so that everyone else's mutations go between them. Works in turn, so that one huge tree does not hold up
+// many small ones. The cursor is in the row: after a restart it goes on where it was.
 //
 // The freed blocks reach the replica plane through the writer's observer. Thread-safe.
 class Reclaimer {

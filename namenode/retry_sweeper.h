@@ -10,8 +10,8 @@
 
 namespace cairn::namenode {
 
-// Drops retry rows of slots that were unused for 10 minutes, in paced mutations of a bounded number of rows. What it drops is refused later:
-// a call whose slot has no row and was opened over 9 minutes ago is kSlotExpired. Thread-safe.
+// Drops retry rows of slots that were unused for 10 minutes, in paced mutations of a bounded number of rows. What it drops is refused
+// later: a call whose slot has no row and was opened over 9 minutes ago is kSlotExpired. Thread-safe.
 class RetrySweeper {
  public:
   struct Options {

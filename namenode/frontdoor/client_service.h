@@ -24,7 +24,8 @@ namespace cairn::namenode {
 // cache for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must get its kept answer.
 // Targets are chosen before the mutation is queued.
 //
-// Thread-safe. Calls that come when a reader's queue is full are kRetriable. All that it points to, and the readers' queues, outlive the last call.
+// Thread-safe. Calls that come when a reader's queue is full are kRetriable. All that it points to, and the readers' queues, outlive the
+// last call.
 class ClientService : public api::ClientNamenode {
  public:
   struct Options {
