@@ -16,7 +16,8 @@ namespace cairn::api {
 //
 // Mutations (Create ... DeleteMany) carry a retry id in their header and act once however often they are repeated. The kinds of error:
 //   kNotFound, kNotDirectory, kInvalidPath, kNotEmpty, kIsDirectory, kAlreadyExists: as HDFS's calls of the same names;
-//   kBeingWritten: Create or Rename over a file that another client writes;
+//   kBeingWritten: Create, without overwrite, of a file that is being written (also by the caller itself, as in HDFS); with overwrite
+//     Create and Rename replace such a file as a Delete would, and its writer finds it gone;
 //   kLeaseExpired: the caller does not hold the file's lease any more, or the file is gone;
 //   kNoTargets: AddBlock or Create with a first block found no DataNode; the reason and nodes say why each was refused;
 //   kNotReplicatedYet: Complete or AddBlock names fewer acknowledged storages than dfs.namenode.replication.min;

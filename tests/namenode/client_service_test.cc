@@ -1,0 +1,397 @@
+#include "namenode/frontdoor/client_service.h"
+
+#include "common/block_token.h"
+#include "namenode/namespace/retry_table.h"
+#include "namenode/namespace_gateway.h"
+#include "tests/testing/fake_replica_plane.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/memory_namespace.h"
+#include "tests/testing/sim_world.h"
+
+namespace cairn::namenode {
+namespace {
+
+using namespace testing;  // NOLINT: builders and matchers of this test.
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class ClientServiceTest : public ::testing::Test {
+ protected:
+  ClientServiceTest() {
+    v1::Mutation storages;
+    storages.mutable_register_storages()->set_datanode_uuid("d");
+    for (const char* uuid : {"s1", "s2", "s3", "s4"}) storages.mutable_register_storages()->add_storage_uuids(uuid);
+    space_.Must(storages);
+  }
+
+  template <class Request>
+  Request WithHeader(Request request) {
+    v1::RequestHeader& header = *request.mutable_header();
+    header.set_client_id(std::string(kTestClientId));
+    header.set_user("ada");
+    header.set_client_name("me");
+    return request;
+  }
+  template <class Request>
+  Request WithSlot(Request request, uint64_t sequence) {
+    request = WithHeader(std::move(request));
+    request.mutable_header()->set_sequence(sequence);
+    return request;
+  }
+
+  // Makes a call and runs the world until it is answered.
+  template <class Request, class Response>
+  absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request) {
+    std::optional<absl::StatusOr<Response>> answer;
+    (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
+    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
+    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+  }
+  absl::StatusOr<v1::CreateResponse> Create(const std::string& path, uint64_t sequence = 0) {
+    v1::CreateRequest request;
+    request.set_path(path);
+    request.set_create_parent(true);
+    request.set_umask(022);
+    request.set_with_first_block(true);
+    return Call(&ClientService::Create, WithSlot(request, sequence));
+  }
+  v1::CommittedBlock Committed(const v1::LocatedBlock& block, uint64_t length) {
+    v1::CommittedBlock committed;
+    *committed.mutable_block() = MakeBlock(block.block().id(), block.block().generation_stamp(), length);
+    for (const auto& location : block.locations()) committed.add_acknowledged_storages(location.storage_uuid());
+    return committed;
+  }
+  absl::StatusOr<v1::CompleteResponse> Complete(const v1::CreateResponse& file, uint64_t length) {
+    v1::CompleteRequest request;
+    request.set_path(file.status().path());
+    request.set_inode_id(file.status().inode_id());
+    *request.mutable_last() = Committed(file.first_block(), length);
+    return Call(&ClientService::Complete, WithHeader(request));
+  }
+  absl::StatusOr<v1::GetBlockLocationsResponse> Locations(const std::string& path) {
+    v1::GetBlockLocationsRequest request;
+    request.set_path(path);
+    request.set_length_bytes(UINT64_MAX);
+    return Call(&ClientService::GetBlockLocations, WithHeader(request));
+  }
+  static std::vector<std::string> Storages(const v1::LocatedBlock& block) {
+    std::vector<std::string> uuids;
+    for (const auto& location : block.locations()) uuids.push_back(location.storage_uuid());
+    return uuids;
+  }
+
+  static ReplicaPlane::Identity Identity() {
+    ReplicaPlane::Identity identity;
+    identity.cluster_id = "cluster";
+    identity.pool_id = std::string(kTestPoolId);
+    identity.epoch = Epoch(1);
+    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
+    return identity;
+  }
+
+  SimWorld world_{SimOptions{.seed = 1}};
+  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
+  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
+  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
+  TestNamespace space_;
+  MemoryNamespace access_{&space_, writer_.get()};
+  FakeReplicaPlane replicas_{4};
+  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
+  ClientService service_{ClientService::Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
+};
+
+TEST_F(ClientServiceTest, CreateAnswersALocatedFirstBlockWithAToken) {
+  const auto created = Create("/d/f");
+  ASSERT_THAT(created, IsOk());
+  EXPECT_EQ(created->status().path(), "/d/f");
+  EXPECT_EQ(created->status().replication(), 3u);
+  EXPECT_EQ(created->status().block_size_bytes(), 128u << 20);
+  EXPECT_EQ(created->status().mode(), 0644u);
+  EXPECT_EQ(created->status().owner(), "ada");
+  EXPECT_TRUE(created->status().under_construction());
+  EXPECT_EQ(created->header().namenode_time_ms(), absl::ToUnixMillis(process_->clock().WallNow()));
+  const v1::LocatedBlock& block = created->first_block();
+  EXPECT_THAT(Storages(block), ElementsAre("s1", "s2", "s3"));
+  const auto keys = Identity().keys;
+  const BlockId id(block.block().id());
+  const GenerationStamp stamp(block.block().generation_stamp());
+  const int64_t now_ms = absl::ToUnixMillis(process_->clock().WallNow());
+  EXPECT_THAT(CheckBlockToken(block.token(), keys, kTestPoolId, id, stamp, TokenMode::kWrite, now_ms), IsOk());
+  EXPECT_EQ(leases_.stats().holders, 1u);
+}
+
+TEST_F(ClientServiceTest, AFileIsWrittenReadAndListed) {
+  const auto created = Create("/d/f");
+  ASSERT_THAT(created, IsOk());
+  v1::AddBlockRequest add;
+  add.set_inode_id(created->status().inode_id());
+  *add.mutable_previous() = Committed(created->first_block(), 100);
+  add.add_excluded()->set_datanode_uuid("d2");
+  const auto second = Call(&ClientService::AddBlock, WithHeader(add));
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT(Storages(second->block()), ElementsAre("s1", "s3", "s4"));
+  EXPECT_EQ(second->block().offset_bytes(), 100u);
+
+  auto located = Locations("/d/f");
+  ASSERT_THAT(located, IsOk());
+  ASSERT_EQ(located->blocks_size(), 2);
+  EXPECT_FALSE(located->blocks(0).under_construction());
+  EXPECT_TRUE(located->blocks(1).under_construction());
+  EXPECT_THAT(Storages(located->blocks(1)), ElementsAre("s1", "s3", "s4"));
+
+  v1::CompleteRequest complete;
+  complete.set_inode_id(created->status().inode_id());
+  *complete.mutable_last() = Committed(second->block(), 7);
+  const auto completed = Call(&ClientService::Complete, WithHeader(complete));
+  ASSERT_THAT(completed, IsOk());
+  EXPECT_EQ(completed->status().length_bytes(), 107u);
+  EXPECT_FALSE(completed->status().under_construction());
+  located = Locations("/d/f");
+  EXPECT_FALSE(located->blocks(1).under_construction());
+  EXPECT_EQ(located->blocks(1).block().length_bytes(), 7u);
+  EXPECT_THAT(located->blocks(1).token(), Not(IsEmpty()));
+
+  v1::ListRequest list;
+  list.set_path("/d");
+  const auto listed = Call(&ClientService::List, WithHeader(list));
+  ASSERT_THAT(listed, IsOk());
+  ASSERT_EQ(listed->entries_size(), 1);
+  EXPECT_EQ(listed->entries(0).path(), "f");
+  v1::GetContentSummaryRequest summary;
+  summary.set_path("/d");
+  EXPECT_EQ(Call(&ClientService::GetContentSummary, WithHeader(summary))->summary().charged_bytes(), 321u);
+}
+
+TEST_F(ClientServiceTest, ARepeatedCreateAnswersTheSameAndChoosesNothing) {
+  const auto first = Create("/f", 5);
+  ASSERT_THAT(first, IsOk());
+  replicas_.asked.clear();
+  const auto again = Create("/f", 5);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->first_block().block().id(), first->first_block().block().id());
+  EXPECT_THAT(replicas_.asked, IsEmpty());
+  // Also when its DataNodes are not known any more: it must not be told that it failed.
+  replicas_.live.clear();
+  const auto absent = Create("/f", 5);
+  EXPECT_THAT(absent, HasKind(ErrorKind::kRetriable));
+  EXPECT_THAT(absent, HasReason("NOT_REGISTERED_YET"));
+  EXPECT_THAT(Create("/g", 6), HasReason("NO_LIVE_DATANODES"));
+}
+
+TEST_F(ClientServiceTest, AnotherRequestUnderTheSameNumberIsRefused) {
+  ASSERT_THAT(Create("/f", 5), IsOk());
+  EXPECT_THAT(Create("/g", 5), HasReason("REQUEST_MISMATCH"));
+}
+
+TEST_F(ClientServiceTest, CompleteWorksBeforeTheDatanodesHaveRegisteredAgain) {
+  const auto created = Create("/f");
+  ASSERT_THAT(created, IsOk());
+  replicas_.live.clear();
+  EXPECT_THAT(Complete(*created, 9), IsOk());
+  const auto located = Locations("/f");
+  ASSERT_THAT(located, IsOk());
+  EXPECT_TRUE(located->blocks(0).retry());
+}
+
+TEST_F(ClientServiceTest, StoragesThatNeverRegisteredAreRefused) {
+  auto created = Create("/f");
+  ASSERT_THAT(created, IsOk());
+  created->mutable_first_block()->mutable_locations(0)->set_storage_uuid("unheard-of");
+  EXPECT_THAT(Complete(*created, 9), HasReason("UNKNOWN_STORAGE"));
+}
+
+TEST_F(ClientServiceTest, APipelineIsRebuilt) {
+  const auto created = Create("/f");
+  ASSERT_THAT(created, IsOk());
+  v1::UpdateBlockForPipelineRequest renew;
+  renew.set_inode_id(created->status().inode_id());
+  *renew.mutable_block() = created->first_block().block();
+  const auto renewed = Call(&ClientService::UpdateBlockForPipeline, WithHeader(renew));
+  ASSERT_THAT(renewed, IsOk());
+  v1::UpdatePipelineRequest update;
+  update.set_inode_id(created->status().inode_id());
+  *update.mutable_old_block() = created->first_block().block();
+  *update.mutable_new_block() = MakeBlock(created->first_block().block().id(), renewed->new_generation_stamp(), 10);
+  update.add_storages("s3");
+  update.add_storages("s1");
+  ASSERT_THAT(Call(&ClientService::UpdatePipeline, WithHeader(update)), IsOk());
+  EXPECT_THAT(Storages(Locations("/f")->blocks(0)), ElementsAre("s3", "s1"));
+
+  v1::FsyncRequest fsync;
+  fsync.set_inode_id(created->status().inode_id());
+  *fsync.mutable_last_block() = MakeBlock(created->first_block().block().id(), renewed->new_generation_stamp(), 77);
+  ASSERT_THAT(Call(&ClientService::Fsync, WithHeader(fsync)), IsOk());
+  v1::GetFileInfoRequest info;
+  info.set_path("/f");
+  EXPECT_EQ(Call(&ClientService::GetFileInfo, WithHeader(info))->status().length_bytes(), 77u);
+  v1::AbandonBlockRequest abandon;
+  abandon.set_inode_id(created->status().inode_id());
+  *abandon.mutable_block() = created->first_block().block();
+  ASSERT_THAT(Call(&ClientService::AbandonBlock, WithHeader(abandon)), IsOk());
+  EXPECT_EQ(Locations("/f")->blocks_size(), 0);
+}
+
+TEST_F(ClientServiceTest, HeadersAreChecked) {
+  v1::MkdirsRequest request;
+  request.set_path("/d");
+  const v1::MkdirsRequest good = WithHeader(request);
+  auto refused = [&](auto change) {
+    v1::MkdirsRequest bad = good;
+    change(*bad.mutable_header());
+    EXPECT_THAT(Call(&ClientService::Mkdirs, bad), HasKind(ErrorKind::kInvalidArgument));
+  };
+  refused([](v1::RequestHeader& header) { header.set_client_id("short"); });
+  refused([](v1::RequestHeader& header) { header.clear_client_id(); });
+  refused([](v1::RequestHeader& header) { header.set_slot(kMaxSlots); });
+  refused([](v1::RequestHeader& header) { header.clear_user(); });
+  refused([](v1::RequestHeader& header) { header.set_user(std::string(256, 'u')); });
+  refused([](v1::RequestHeader& header) { header.set_client_name(std::string(1025, 'n')); });
+  EXPECT_THAT(access_.submitted(), IsEmpty());
+  EXPECT_THAT(Call(&ClientService::Mkdirs, good), IsOk());
+}
+
+TEST_F(ClientServiceTest, ACallWhoseDeadlineHasPassedIsNotBegun) {
+  v1::MkdirsRequest request;
+  request.set_path("/d");
+  api::CallContext context;
+  context.deadline = process_->clock().Now() - absl::Seconds(1);
+  absl::Status answer;
+  service_.Mkdirs(context, WithHeader(request), [&](const absl::StatusOr<v1::MkdirsResponse>& response) { answer = response.status(); });
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answer)) << answer;
+  EXPECT_THAT(access_.submitted(), IsEmpty());
+}
+
+TEST_F(ClientServiceTest, RenameDeleteAndMkdirs) {
+  v1::MkdirsRequest mkdirs;
+  mkdirs.set_path("/a/b");
+  mkdirs.set_create_parent(true);
+  mkdirs.set_umask(027);
+  ASSERT_THAT(Call(&ClientService::Mkdirs, WithHeader(mkdirs)), IsOk());
+  v1::RenameRequest rename;
+  rename.set_source("/a/b");
+  rename.set_destination("/c");
+  ASSERT_THAT(Call(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
+  ASSERT_THAT(Call(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
+  EXPECT_EQ(StatusOfPath(space_.view(), "/c")->mode(), 0750u);
+  v1::DeleteRequest remove;
+  remove.set_path("/c");
+  EXPECT_TRUE(Call(&ClientService::Delete, WithSlot(remove, 2))->existed());
+  EXPECT_TRUE(Call(&ClientService::Delete, WithSlot(remove, 2))->existed());
+  EXPECT_FALSE(Call(&ClientService::Delete, WithSlot(remove, 3))->existed());
+  const auto refused = Call(&ClientService::Rename, WithSlot(rename, 4));
+  EXPECT_THAT(refused, HasKind(ErrorKind::kNotFound));
+  EXPECT_EQ(ErrorOf(refused.status())->path, "/a/b");
+}
+
+TEST_F(ClientServiceTest, DeleteManyGoesInPartsAndOnAfterAFailure) {
+  for (int i = 0; i < 600; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
+  v1::DeleteManyRequest request;
+  for (int i = 0; i < 600; ++i) request.add_paths("/d/" + std::to_string(i));
+  request.add_paths("/d/0");
+  std::string expected(600, '\0');
+  expected.push_back(static_cast<char>(ErrorKind::kNotFound));
+
+  // The second part's outcome is unknown to the client, which repeats the call.
+  const v1::DeleteManyRequest call = WithSlot(request, 9);
+  std::optional<absl::Status> first;
+  service_.DeleteMany(api::CallContext(), call, [&](const absl::StatusOr<v1::DeleteManyResponse>& response) { first = response.status(); });
+  world_.RunUntil([&] { return access_.submitted().size() == 1; }, absl::Seconds(10));
+  access_.FailNext(absl::UnavailableError("cut"));
+  world_.RunUntil([&] { return first.has_value(); }, absl::Seconds(10));
+  EXPECT_TRUE(absl::IsUnavailable(*first)) << *first;
+  EXPECT_EQ(StatusOfPath(space_.view(), "/d")->children(), 344u);
+  space_.Must(MkdirsMutation("/d/1"));  // Somebody else's: not deleted by the repeat.
+  const auto again = Call(&ClientService::DeleteMany, call);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->codes(), expected);
+  EXPECT_EQ(StatusOfPath(space_.view(), "/d")->children(), 1u);
+
+  // Without a retry id the codes are the same.
+  for (int i = 0; i < 600; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
+  EXPECT_EQ(Call(&ClientService::DeleteMany, WithHeader(request))->codes(), expected);
+  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(v1::DeleteManyRequest()))->codes(), IsEmpty());
+}
+
+TEST_F(ClientServiceTest, DeleteManyIsBounded) {
+  v1::DeleteManyRequest many;
+  for (int i = 0; i < kMaxDeletePaths + 1; ++i) many.add_paths("/x");
+  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(many)), HasKind(ErrorKind::kInvalidArgument));
+  v1::DeleteManyRequest large;
+  large.add_paths(std::string(kMaxDeletePathBytes + 1, '/'));
+  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(large)), HasKind(ErrorKind::kInvalidArgument));
+}
+
+TEST_F(ClientServiceTest, ListPagesAreBounded) {
+  for (int i = 0; i < 1001; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
+  v1::ListRequest list;
+  list.set_path("/d");
+  list.set_limit(5000);
+  const auto page = Call(&ClientService::List, WithHeader(list));
+  ASSERT_THAT(page, IsOk());
+  EXPECT_EQ(page->entries_size(), 1000);
+  EXPECT_TRUE(page->has_more());
+  list.set_start_after(page->entries(999).path());
+  EXPECT_EQ(Call(&ClientService::List, WithHeader(list))->entries_size(), 1);
+}
+
+TEST_F(ClientServiceTest, ReadsOfWhatIsNotThere) {
+  EXPECT_THAT(Locations("/no"), HasKind(ErrorKind::kNotFound));
+  EXPECT_THAT(Locations("/"), HasKind(ErrorKind::kIsDirectory));
+  v1::GetFileInfoRequest info;
+  info.set_path("no");
+  EXPECT_THAT(Call(&ClientService::GetFileInfo, WithHeader(info)), HasKind(ErrorKind::kInvalidPath));
+}
+
+TEST_F(ClientServiceTest, RenewalsAndDefaultsAndBadReplicas) {
+  EXPECT_THAT(Call(&ClientService::RenewLease, WithHeader(v1::RenewLeaseRequest())), IsOk());
+  EXPECT_THAT(Call(&ClientService::RenewLease, v1::RenewLeaseRequest()), HasKind(ErrorKind::kInvalidArgument));
+  const auto defaults = Call(&ClientService::GetServerDefaults, v1::GetServerDefaultsRequest());
+  ASSERT_THAT(defaults, IsOk());
+  EXPECT_EQ(defaults->pool_id(), kTestPoolId);
+  EXPECT_EQ(defaults->replication(), 3u);
+  EXPECT_GT(defaults->header().namenode_time_ms(), 0);
+  v1::ReportBadReplicasRequest report;
+  report.add_replicas()->set_storage_uuid("s2");
+  report.mutable_replicas(0)->mutable_block()->set_id(48);
+  ASSERT_THAT(Call(&ClientService::ReportBadReplicas, WithHeader(report)), IsOk());
+  EXPECT_THAT(replicas_.bad, ElementsAre("48@s2"));
+}
+
+TEST_F(ClientServiceTest, TheObserverHearsOfEachCall) {
+  std::vector<std::string> heard;
+  service_.SetCallObserver([&](std::string_view call, absl::Duration, const absl::Status& status) {
+    heard.push_back(std::string(call) + (status.ok() ? "" : " failed"));
+  });
+  IgnoreError(Create("/f").status(), "only the observer matters");
+  IgnoreError(Create("/f").status(), "only the observer matters");
+  EXPECT_THAT(heard, ElementsAre("Create", "Create failed"));
+}
+
+TEST_F(ClientServiceTest, TheReplicaPlaneHearsWhatCommitsDid) {
+  bool detached = false;
+  access_.SetObserver(ObserveCommits(&replicas_, [&] { detached = true; }));
+  const auto created = Create("/f");
+  ASSERT_THAT(Complete(*created, 5), IsOk());
+  EXPECT_EQ(replicas_.changed.size(), 2u);
+  EXPECT_FALSE(detached);
+  v1::DeleteRequest remove;
+  remove.set_path("/f");
+  ASSERT_THAT(Call(&ClientService::Delete, WithHeader(remove)), IsOk());
+  EXPECT_TRUE(detached);
+}
+
+TEST_F(ClientServiceTest, TheGatewayNumbersStoragesAndKeepsARollBackInMind) {
+  NamespaceGateway gateway(&access_);
+  std::vector<StorageNumber> numbers;
+  gateway.RegisterStorages("d9", {"s2", "new"}, [&](absl::StatusOr<std::vector<StorageNumber>> result) { numbers = *std::move(result); });
+  gateway.OnRolledBack(kFirstBlockId.value() + 160, 2000);
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(numbers, ElementsAre(StorageNumber(2), StorageNumber(5)));
+  EXPECT_EQ(ReadCounters(*gateway.Snapshot())->next_generation_stamp, GenerationStamp(2000));
+  EXPECT_THAT(KeepsUnknownReplicas(*gateway.Snapshot()), IsOkAndHolds(true));
+}
+
+}  // namespace
+}  // namespace cairn::namenode
