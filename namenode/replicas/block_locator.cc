@@ -55,7 +55,7 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
       if (IsReadable(row, record)) {
         add(row.storage);
         judged.insert(row.storage);
-      } else if (row.corrupt) {
+      } else if (row.corrupt || row.state == v1::RWR) {
         judged.insert(row.storage);
       }
     }

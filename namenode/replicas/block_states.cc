@@ -141,7 +141,9 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     const auto replica = std::find_if(evidence.replicas.begin(), evidence.replicas.end(),
                                       [&](const ReplicaEvidence& e) { return e.row.storage == expected.storage; });
     const bool has_row = replica != evidence.replicas.end();
-    if (has_row && (IsGood(*replica, record) || replica->told_to_go || replica->row.corrupt)) continue;
+    if (has_row &&
+        (IsGood(*replica, record) || replica->told_to_go || replica->row.corrupt || replica->row.state == v1::RWR))
+      continue;
     if (!Reachable(expected)) continue;
     verdict->unconfirmed = true;
     if (!verdict->in_grace) continue;

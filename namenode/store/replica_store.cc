@@ -224,6 +224,7 @@ ReplicaStore::~ReplicaStore() = default;
 
 absl::StatusOr<std::unique_ptr<ReplicaStore>> ReplicaStore::Open(const Options& options, Env* env) {
   AssertMayBlock("ReplicaStore::Open");
+  RETURN_IF_ERROR(env->files().MakeDirectories(options.directory));
   std::string identity = fmt::format("1\n{}\n", options.cluster_id);
   identity += options.pool_id;
   bool fresh = false;

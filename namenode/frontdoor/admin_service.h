@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+
+#include "common/api/admin.h"
+#include "common/env/clock.h"
+#include "namenode/replicas/replica_plane.h"
+
+namespace cairn::namenode {
+
+// What operators ask of the NameNode. Thread-safe; no call blocks.
+//
+// SetFault is refused with kPermission unless the daemon runs with --fault-points; an empty action disarms.
+class AdminService : public api::NamenodeAdmin {
+ public:
+  // Adds what only the namespace knows: inodes, blocks. Thread-safe.
+  using FillNamespace = std::function<void(v1::ClusterReportResponse* report)>;
+
+  // `plane` and `clock` outlive this.
+  AdminService(ReplicaPlane* plane, FillNamespace fill_namespace, const Clock* clock, std::string software_version);
+
+  void ClusterReport(api::CallContext context, v1::ClusterReportRequest request, api::Done<v1::ClusterReportResponse> done) override;
+  void SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) override;
+
+ private:
+  ReplicaPlane* const plane_;
+  const FillNamespace fill_namespace_;
+  const Clock* const clock_;
+  const std::string software_version_;
+};
+
+}  // namespace cairn::namenode

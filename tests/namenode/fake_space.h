@@ -1,0 +1,95 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/namespace.pb.h"
+#include "namenode/replicas/replica_plane.h"
+#include "namenode/store/keys.h"
+
+namespace cairn::namenode::testing {
+
+// A namespace of nothing but block rows and counters. One thread.
+class FakeSpace : public NamespaceForReplicas {
+ public:
+  FakeSpace() {
+    rows_[{Family::kMeta, std::string(kMetaNextBlockId)}] = EncodeU64(kFirstBlockId.value());
+    rows_[{Family::kMeta, std::string(kMetaNextGenerationStamp)}] = EncodeU64(5000);
+    rows_[{Family::kMeta, std::string(kMetaNextInodeId)}] = EncodeU64(20000);
+    rows_[{Family::kMeta, std::string(kMetaEpoch)}] = EncodeU64(1);
+    rows_[{Family::kMeta, std::string(kMetaLastMutationTime)}] = EncodeU64(1);
+    rows_[{Family::kMeta, std::string(kMetaClusterId)}] = "cluster";
+    rows_[{Family::kMeta, std::string(kMetaPoolId)}] = "0123456789abcdef";
+  }
+
+  // The next id in line, so that it is below `next`.
+  BlockId NextBlock() {
+    const BlockId id = next_;
+    next_ = BlockId(next_.value() + kBlockIdStep);
+    rows_[{Family::kMeta, std::string(kMetaNextBlockId)}] = EncodeU64(next_.value());
+    return id;
+  }
+  void SetBlock(BlockId id, const v1::BlockRecord& record) { rows_[{Family::kBlock, BlockKey(id)}] = record.SerializeAsString(); }
+  void RemoveBlock(BlockId id) { rows_.erase({Family::kBlock, BlockKey(id)}); }
+  std::optional<v1::BlockRecord> Block(BlockId id) const {
+    const auto found = rows_.find({Family::kBlock, BlockKey(id)});
+    if (found == rows_.end()) return std::nullopt;
+    v1::BlockRecord record;
+    record.ParseFromString(found->second);
+    return record;
+  }
+
+  std::shared_ptr<const ReadView> Snapshot() const override { return std::make_shared<View>(rows_); }
+  void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
+                        absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) override {
+    std::vector<StorageNumber> numbers;
+    for (const std::string& uuid : storage_uuids)
+      numbers.push_back(numbers_.emplace(datanode_uuid + "/" + uuid, StorageNumber(numbers_.size() + 1)).first->second);
+    done(std::move(numbers));
+  }
+  void OnRolledBack(uint64_t at_least_block_id, uint64_t) override { rolled_back_to_ = at_least_block_id; }
+  uint64_t rolled_back_to() const { return rolled_back_to_; }
+
+ private:
+  using Rows = std::map<std::pair<Family, std::string>, std::string>;
+  class Range : public Cursor {
+   public:
+    Range(Rows::const_iterator at, Rows::const_iterator end) : at_(at), end_(end) {}
+    bool Valid() const override { return at_ != end_; }
+    std::string_view key() const override { return at_->first.second; }
+    std::string_view value() const override { return at_->second; }
+    void Next() override { ++at_; }
+    absl::Status status() const override { return absl::OkStatus(); }
+
+   private:
+    Rows::const_iterator at_;
+    const Rows::const_iterator end_;
+  };
+  class View : public ReadView {
+   public:
+    explicit View(Rows rows) : rows_(std::move(rows)) {}
+    absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const override {
+      const auto found = rows_.find({family, std::string(key)});
+      return found == rows_.end() ? std::nullopt : std::optional<std::string>(found->second);
+    }
+    std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override {
+      auto first = rows_.lower_bound({family, std::string(begin)});
+      auto last = first;
+      while (last != rows_.end() && last->first.first == family && (end.empty() || last->first.second < end)) ++last;
+      return std::make_unique<Range>(first, last);
+    }
+
+   private:
+    const Rows rows_;
+  };
+
+  Rows rows_;
+  BlockId next_ = kFirstBlockId;
+  std::map<std::string, StorageNumber> numbers_;
+  uint64_t rolled_back_to_ = 0;
+};
+
+}  // namespace cairn::namenode::testing
