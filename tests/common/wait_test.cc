@@ -62,6 +62,7 @@ TEST_F(WaitTest, QueueDepthAndAgeCountWhatWaits) {
   EXPECT_EQ(executor_->QueueDepth(), 2u);
   EXPECT_GT(executor_->OldestAge(), absl::ZeroDuration());
   release.set_value();
+  executor_.reset();  // Before what its task uses.
 }
 
 TEST_F(WaitTest, TimersRunInTheOrderOfTheirTimes) {
