@@ -11,6 +11,7 @@
 
 #include "common/check.h"
 #include "common/error.h"
+#include "common/fault_points.h"
 #include "common/mutex.h"
 #include "common/status.h"
 
@@ -165,7 +166,12 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
       if (pending.acted) applied.push_back({&pending.mutation, &*pending.result});
     observer(applied);
   }
-  Answer(std::move(group));
+  if (const absl::Status lost = FaultPoint("namespace_writer.before_answer"); lost.ok()) {
+    Answer(std::move(group));
+  } else {
+    // As if the answers were lost on the way: done, but nobody knows.
+    for (Pending& pending : group) pending.done(absl::UnavailableError(std::string(lost.message())));
+  }
   AfterTurn();
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "common/fault_points.h"
 #include "tests/namenode/store_world.h"
 
 namespace cairn::namenode {
@@ -59,6 +60,16 @@ TEST_F(LocalJournalTest, TheFirstFailurePoisonsAllLaterCommits) {
   EXPECT_NE(std::string(later.message()).find("earlier failure"), std::string::npos) << later;
   EXPECT_EQ(world_.disk().counters().written_bytes, before.written_bytes);
   EXPECT_FALSE(Has("after"));
+}
+
+TEST_F(LocalJournalTest, AFaultBeforeACommitPoisonsLikeAFailedSync) {
+  LocalJournal journal(store_.get());
+  EnableFaultPoints();
+  ASSERT_TRUE(ArmFault("local_journal.before_commit", "error*1").ok());
+  EXPECT_FALSE(Commit(journal, "during").ok());
+  DisarmAllFaults();
+  EXPECT_FALSE(Commit(journal, "after").ok());
+  EXPECT_FALSE(Has("during"));
 }
 
 TEST_F(LocalJournalTest, ReadBarrierIsFree) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "common/fault_points.h"
 #include "namenode/journal/local_journal.h"
 #include "tests/namenode/store_world.h"
 
@@ -220,6 +221,21 @@ TEST_F(NamespaceWriterTest, AFailedCommitIsOfUnknownOutcomeAndEndsAllChanges) {
   }
   EXPECT_TRUE(writer_->read_only());
   EXPECT_FALSE(Published("a"));
+}
+
+TEST_F(NamespaceWriterTest, AnswersLostAfterTheCommitLeaveItDone) {
+  Start({}, local_.get());
+  EnableFaultPoints();
+  ASSERT_TRUE(ArmFault("namespace_writer.before_answer", "error*1").ok());
+  Submit(Set("a"));
+  executor_.RunAll();
+  DisarmAllFaults();
+  Submit(Set("b"));
+  executor_.RunAll();
+  ASSERT_EQ(answers_.size(), 2u);
+  EXPECT_EQ(answers_[0].second.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Published("a"));
+  EXPECT_TRUE(answers_[1].second.ok());
 }
 
 TEST_F(NamespaceWriterTest, AStoreThatCannotBeReadEndsAllChanges) {
