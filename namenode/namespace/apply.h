@@ -6,8 +6,8 @@
 namespace cairn::namenode {
 
 // Applies one mutation to `txn` and says what came of it: the namespace's whole logic, a pure function of its arguments (no clock, no
-// chance, no configuration, no I/O but the transaction). Everything is checked before the first write, so a refused mutation
-// (result.error set) has written nothing and needs no undo.
+// chance, no configuration, no I/O but the transaction; a fault point of the retry table aside). Everything is checked before the first
+// write, so a refused mutation (result.error set) has written nothing and needs no undo.
 //
 // Repeated calls: a mutation with a sequence is looked up in the retry table first; if it acted before, the kept result is the answer and
 // nothing is written; a kept row of another request hash is kInvalidArgument; an older sequence is kInvalidArgument with reason

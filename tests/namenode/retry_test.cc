@@ -1,5 +1,6 @@
 // Retry slots, mutation time, and the mutations of the NameNode itself.
 
+#include "common/fault_points.h"
 #include "namenode/namespace/records.h"
 #include "namenode/namespace/retry_table.h"
 #include "tests/testing/builders.h"
@@ -36,6 +37,17 @@ TEST(Retry, WithoutTheTableARepeatedCallWouldAct) {
   space.Must(MkdirsMutation("/a"));
   EXPECT_THAT(space.Apply(WithRetry(rename, 0, 1)), IsOk());
   EXPECT_THAT(StatusOfPath(space.view(), "/a"), IsOk());
+}
+
+TEST(Retry, TheSwitchMakesARepeatedCallActAgain) {
+  TestNamespace space;
+  const v1::Mutation create = WithRetry(CreateMutation("/f", "me"), 0, 1);
+  space.Must(create);
+  EnableFaultPoints();
+  ASSERT_THAT(ArmFault("namespace.retry_ignored", "error"), IsOk());
+  EXPECT_THAT(space.Apply(create), HasKind(ErrorKind::kBeingWritten));
+  DisarmAllFaults();
+  EXPECT_THAT(space.Apply(create), IsOk());
 }
 
 TEST(Retry, SlotsAndClientsAreApart) {
