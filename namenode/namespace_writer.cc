@@ -90,7 +90,8 @@ void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
     }
   }
   if (answer) {
-    // On the executor, as every answer.
+    // On the executor, as every answer. `done` was moved only where there is no answer yet.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     executor->Post([done = std::move(done), status = *std::move(answer)]() mutable { done(std::move(status)); });
   }
 }
