@@ -118,7 +118,9 @@ std::string EncodeAck(const PipelineAck& ack) {
 
 absl::StatusOr<PipelineAck> DecodeAck(std::string_view message) {
   hdfs::PipelineAckProto proto;
-  if (!proto.ParseFromArray(message.data(), static_cast<int>(message.size()))) return Invalid("not an acknowledgement: does not parse");
+  // Partial, because protobuf prints a line of its own about a field that is missing.
+  if (!proto.ParsePartialFromArray(message.data(), static_cast<int>(message.size())) || !proto.IsInitialized())
+    return Invalid("not an acknowledgement: does not parse");
   PipelineAck ack;
   ack.seqno = proto.seqno();
   const int count = proto.flag_size() > 0 ? proto.flag_size() : proto.reply_size();

@@ -61,7 +61,7 @@ bool DecodePlain(std::span<const char> m, PacketHeader* header) {
 
 bool DecodeAny(std::span<const char> m, PacketHeader* header) {
   hdfs::PacketHeaderProto proto;
-  if (!proto.ParseFromArray(m.data(), static_cast<int>(m.size()))) return false;
+  if (!proto.ParsePartialFromArray(m.data(), static_cast<int>(m.size())) || !proto.IsInitialized()) return false;
   header->offset_in_block = proto.offsetinblock();
   header->seqno = proto.seqno();
   header->last_in_block = proto.lastpacketinblock();
