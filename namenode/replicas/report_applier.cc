@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxRangeReplicas = 1024;
 constexpr size_t kRowsAtOnce = 1024;
+constexpr size_t kMaxWaitingRanges = 64;  // Of one storage; a DataNode has at most 8 unapplied.
 
 absl::Status Malformed(std::string why) { return MakeError(ErrorKind::kInvalidArgument, std::move(why)); }
 
@@ -64,12 +65,11 @@ ReportApplier::ReportApplier(std::string datanode_uuid, Incarnation incarnation,
 
 absl::StatusOr<bool> ReportApplier::Begin(uint64_t first_kept, uint64_t last) {
   ASSIGN_OR_RETURN(const std::optional<StreamPosition> stored, store_->PositionOf(datanode_uuid_));
-  const bool resume = stored && stored->incarnation == position_.incarnation && stored->applied <= last &&
-                      stored->applied + 1 >= first_kept;
+  const bool resume =
+      stored && stored->incarnation == position_.incarnation && stored->applied <= last && stored->applied + 1 >= first_kept;
   if (resume) {
     position_ = *stored;
-    for (const StreamPosition::Walk& walk : position_.walks)
-      registry_->SetFloor(walk.storage, position_.incarnation, walk.floor);
+    for (const StreamPosition::Walk& walk : position_.walks) registry_->SetFloor(walk.storage, position_.incarnation, walk.floor);
     return true;
   }
   position_.applied = std::max<uint64_t>(1, first_kept) - 1;
@@ -108,8 +108,7 @@ absl::Status ReportApplier::Commit(ReplicaStore::Batch* batch) {
   return absl::OkStatus();
 }
 
-absl::Status ReportApplier::Apply(const google::protobuf::RepeatedPtrField<v1::ReportEvent>& events,
-                                  ReportEffects* effects) {
+absl::Status ReportApplier::Apply(const google::protobuf::RepeatedPtrField<v1::ReportEvent>& events, ReportEffects* effects) {
   ReplicaStore::Batch batch;
   absl::Status result;
   bool pending = false;
@@ -176,38 +175,34 @@ absl::Status ReportApplier::ApplyOne(const v1::ReportEvent& event, ReplicaStore:
     case v1::DELETED: return absl::OkStatus();
     case v1::STORAGE_STATE_CHANGED: {
       const v1::StorageState state = event.storage_state();
-      if (state < v1::HEALTHY || state > v1::REMOVED)
-        return Malformed(fmt::format("storage state {}", static_cast<int>(state)));
+      if (state < v1::HEALTHY || state > v1::REMOVED) return Malformed(fmt::format("storage state {}", static_cast<int>(state)));
       registry_->SetStorageState(storage, state);
       effects->state_changed.push_back(storage);
       if (state == v1::FAILED || state == v1::REMOVED) {  // Its return starts a walk.
         WalkOf(storage)->floor = kNothingWalked;
+        passed_below_.erase(storage);
         registry_->SetFloor(storage, position_.incarnation, kNothingWalked);
       }
       if (state == v1::REMOVED) effects->removed.push_back(storage);
       return absl::OkStatus();
     }
     case v1::RANGE: return ApplyRange(storage, event.storage_uuid(), event.range(), batch, effects);
-    default:
-      return Malformed(fmt::format("event {} of unknown type {}", event.number(), static_cast<int>(event.type())));
+    default: return Malformed(fmt::format("event {} of unknown type {}", event.number(), static_cast<int>(event.type())));
   }
 }
 
-absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string& storage_uuid,
-                                       const v1::ReportRange& range, ReplicaStore::Batch* batch,
-                                       ReportEffects* effects) {
+absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string& storage_uuid, const v1::ReportRange& range,
+                                       ReplicaStore::Batch* batch, ReportEffects* effects) {
   const uint64_t first = range.first_id();
   const uint64_t end = range.end_id();
   const size_t listed = static_cast<size_t>(range.others_size()) + static_cast<size_t>(range.entries_size());
-  if (first >= end || listed > kMaxRangeReplicas)
-    return Malformed(fmt::format("a range [{}, {}) with {} replicas", first, end, listed));
+  if (first >= end || listed > kMaxRangeReplicas) return Malformed(fmt::format("a range [{}, {}) with {} replicas", first, end, listed));
   absl::btree_map<BlockId, ReplicaRow> said;
   for (const auto* list : {&range.others(), &range.entries()}) {
     for (const v1::ReplicaEntry& entry : *list) {
       ASSIGN_OR_RETURN(ReplicaRow row, RowOf(storage, entry, v1::FINALIZED));
       if (row.block.value() < first || row.block.value() >= end || !said.emplace(row.block, row).second)
-        return Malformed(
-            fmt::format("block {} twice in, or outside of, range [{}, {})", row.block.value(), first, end));
+        return Malformed(fmt::format("block {} twice in, or outside of, range [{}, {})", row.block.value(), first, end));
     }
   }
   // Two digests: whether a corrupt FINALIZED replica, which is in `others` anyway, is covered too is left to
@@ -274,10 +269,21 @@ absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string&
 void ReportApplier::Passed(StorageNumber storage, uint64_t first, uint64_t end, ReportEffects* effects) {
   effects->passed.push_back({storage, first, end});
   StreamPosition::Walk* walk = WalkOf(storage);
-  if (end < walk->floor || first >= walk->floor) return;  // A hole above, or nothing new.
-  walk->floor = first;
+  if (first >= walk->floor) return;  // Nothing new.
+  // Ranges below one that is still to be expanded are on their way already: they wait here for the hole to close.
+  std::map<uint64_t, uint64_t>& below = passed_below_[storage];
+  uint64_t& kept_end = below[first];
+  kept_end = std::max(kept_end, end);
+  const uint64_t before = walk->floor;
+  for (auto at = below.rbegin(); at != below.rend() && at->second >= walk->floor;) {
+    walk->floor = std::min(walk->floor, at->first);
+    below.erase(at->first);
+    at = below.rbegin();
+  }
+  if (below.size() > kMaxWaitingRanges) below.erase(below.begin());  // A walk that is asked for again finds it.
+  if (walk->floor == before) return;
   lowered_.push_back(storage);
-  if (first == 0) effects->walk_completed = true;
+  if (walk->floor == 0) effects->walk_completed = true;
 }
 
 StreamPosition::Walk* ReportApplier::WalkOf(StorageNumber storage) {

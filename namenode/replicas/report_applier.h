@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,7 @@ class ReportApplier {
   ReplicaStore* const store_;
   DatanodeRegistry* const registry_;
   StreamPosition position_;
+  std::map<StorageNumber, std::map<uint64_t, uint64_t>> passed_below_;  // First id -> end, of ranges below a hole.
   std::vector<StorageNumber> lowered_;  // Floors that the registry is to hear of when the batch is written.
 };
 

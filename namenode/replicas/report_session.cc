@@ -69,14 +69,12 @@ void ReportSession::Handle(const v1::ReportUp& message) {
       break;
     case v1::ReportUp::KIND_NOT_SET: break;
   }
-  Reject(v1::START_AFRESH,
-         MakeError(ErrorKind::kInvalidArgument, "report stream: a message out of order or of unknown kind"));
+  Reject(v1::START_AFRESH, MakeError(ErrorKind::kInvalidArgument, "report stream: a message out of order or of unknown kind"));
 }
 
 void ReportSession::HandleHello(const v1::ReportHello& hello) {
   const Incarnation incarnation(hello.incarnation());
-  if (absl::Status known = parts_.registry->Heard(hello.datanode_uuid(), incarnation); !known.ok())
-    return Reject(v1::START_AFRESH, known);
+  if (absl::Status known = parts_.registry->Heard(hello.datanode_uuid(), incarnation); !known.ok()) return Reject(v1::START_AFRESH, known);
   datanode_uuid_ = hello.datanode_uuid();
   incarnation_ = incarnation;
   applier_.emplace(datanode_uuid_, incarnation_, parts_.epoch, parts_.store, parts_.registry);
@@ -107,8 +105,7 @@ void ReportSession::OnRegistered() {
   std::vector<std::string> uuids;
   for (StorageNumber storage : *added) {
     asked_[storage] = parts_.clock->Now();
-    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(storage))
-      uuids.push_back(location->storage_uuid());
+    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(storage)) uuids.push_back(location->storage_uuid());
   }
   if (!uuids.empty()) RequestWalk(uuids, 0);
 }
@@ -132,12 +129,10 @@ void ReportSession::RequestBlock(const std::string& storage_uuid, BlockId block)
 }
 
 void ReportSession::HandleEvents(const v1::ReportUp::Events& events) {
-  if (absl::Status known = parts_.registry->Heard(datanode_uuid_, incarnation_); !known.ok())
-    return Reject(v1::START_AFRESH, known);
+  if (absl::Status known = parts_.registry->Heard(datanode_uuid_, incarnation_); !known.ok()) return Reject(v1::START_AFRESH, known);
   if (events.events_size() > kMaxEvents || events.ByteSizeLong() > kMaxMessageBytes)
-    return Reject(v1::START_AFRESH,
-                  MakeError(ErrorKind::kInvalidArgument, fmt::format("report stream: a message of {} events, {} bytes",
-                                                                     events.events_size(), events.ByteSizeLong())));
+    return Reject(v1::START_AFRESH, MakeError(ErrorKind::kInvalidArgument, fmt::format("report stream: a message of {} events, {} bytes",
+                                                                                       events.events_size(), events.ByteSizeLong())));
   ReportEffects effects;
   const absl::Status applied = applier_->Apply(events.events(), &effects);
   const std::vector<v1::ReportDown::Expand> expand = std::move(effects.expand);
@@ -149,8 +144,7 @@ void ReportSession::HandleEvents(const v1::ReportUp::Events& events) {
     *message.mutable_expand() = interval;
     handler_->OnMessage(std::move(message));
   }
-  if (!applied.ok())
-    return Reject(KindOf(applied) == ErrorKind::kInvalidArgument ? v1::START_AFRESH : v1::RETRY_SAME, applied);
+  if (!applied.ok()) return Reject(KindOf(applied) == ErrorKind::kInvalidArgument ? v1::START_AFRESH : v1::RETRY_SAME, applied);
   Acknowledge();
 }
 
@@ -175,10 +169,10 @@ void ReportSession::Tick() {
     const std::optional<StorageStanding> standing = parts_.registry->StandingOf(walk.storage);
     if (!standing || standing->state >= v1::UNAVAILABLE) continue;
     SteadyTime& asked = asked_[walk.storage];
-    if (now - asked < (walk.floor == 0 ? parts_.walk_period : std::min(kWalkStandsStill, parts_.walk_period))) continue;
+    // DataNodes walk every walk_period by themselves; only one that does not has to be asked.
+    if (now - asked < (walk.floor == 0 ? parts_.walk_period * 1.25 : std::min(kWalkStandsStill, parts_.walk_period))) continue;
     asked = now;
-    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(walk.storage))
-      due.push_back(location->storage_uuid());
+    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(walk.storage)) due.push_back(location->storage_uuid());
   }
   if (!due.empty()) RequestWalk(due, 0);
 }

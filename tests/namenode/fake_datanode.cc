@@ -254,17 +254,15 @@ void FakeDatanode::OnDown(v1::ReportDown message) {
   if (message.has_acknowledgement()) {
     applied = message.acknowledgement().applied();
     durable = message.acknowledgement().durable();
-    if (walk_.waits_for != 0 && applied >= walk_.waits_for) {
-      walk_.waits_for = 0;
-      WalkStep();
-    }
+    while (!walk_.unapplied.empty() && walk_.unapplied.front() <= applied) walk_.unapplied.pop_front();
+    WalkStep();
     return;
   }
   downs.push_back(message);
   if (message.has_resume()) {
     next_to_send_ = message.resume().from();
     Ship();
-    if (walk_.waits_for == 0 && !walk_.storages.empty()) WalkStep();
+    WalkStep();
   } else if (message.has_walk()) {
     const v1::ReportDown::Walk& walk = message.walk();
     if (walk.from() != 0) next_to_send_ = walk.from();
@@ -276,7 +274,7 @@ void FakeDatanode::OnDown(v1::ReportDown message) {
     ++walk_.number;
     walk_.storages.clear();
     walk_.end = UINT64_MAX;
-    walk_.waits_for = 0;
+    walk_.unapplied.clear();
     if (walk.storage_uuids().empty()) {
       walk_.storages.assign(storages_.begin(), storages_.end());
     } else {
@@ -286,25 +284,25 @@ void FakeDatanode::OnDown(v1::ReportDown message) {
   } else if (message.has_expand()) {
     const v1::ReportDown::Expand& expand = message.expand();
     const uint64_t number = SendRange(expand.storage_uuid(), expand.first_id(), expand.end_id(), true);
-    if (walk_.waits_for != 0) walk_.waits_for = number;
+    walk_.unapplied.push_back(number);
   }
 }
 
 void FakeDatanode::WalkStep() {
-  if (walk_.storages.empty()) return;
-  const std::string storage = walk_.storages.front();
-  const std::map<BlockId, Replica>& map = maps_[storage];
-  uint64_t first = 0;
-  auto at = walk_.end == UINT64_MAX ? map.end() : map.lower_bound(BlockId(walk_.end));
-  if (walk_.end == UINT64_MAX && !map.empty()) {
-    first = map.rbegin()->first.value() + 1;  // Above the highest.
-  } else {
-    for (size_t i = 0; i < range_size && at != map.begin(); ++i) first = (--at)->first.value();
-    if (at == map.begin()) first = 0;
-  }
-  walk_.waits_for = SendRange(storage, first, walk_.end, false);
-  walk_.end = first;
-  if (first == 0) {
+  while (!walk_.storages.empty() && walk_.unapplied.size() < ranges_ahead) {
+    const std::string storage = walk_.storages.front();
+    const std::map<BlockId, Replica>& map = maps_[storage];
+    uint64_t first = 0;
+    auto at = walk_.end == UINT64_MAX ? map.end() : map.lower_bound(BlockId(walk_.end));
+    if (walk_.end == UINT64_MAX && !map.empty()) {
+      first = map.rbegin()->first.value() + 1;  // Above the highest.
+    } else {
+      for (size_t i = 0; i < range_size && at != map.begin(); ++i) first = (--at)->first.value();
+      if (at == map.begin()) first = 0;
+    }
+    walk_.unapplied.push_back(SendRange(storage, first, walk_.end, false));
+    walk_.end = first;
+    if (first != 0) continue;
     walk_.storages.pop_front();
     walk_.end = UINT64_MAX;
   }

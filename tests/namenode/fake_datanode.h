@@ -72,7 +72,8 @@ class FakeDatanode {
   uint64_t remaining_bytes = uint64_t{1} << 40;
   uint64_t highest_block_id = 0;
   std::string cluster_id;
-  size_t range_size = 3;  // Replicas of one range.
+  size_t range_size = 3;    // Replicas of one range.
+  size_t ranges_ahead = 1;  // Unapplied ones.
   uint32_t invalidation_credit = 1000;
 
   void ActOn(const v1::InvalidateReplica& replica, uint64_t incarnation);
@@ -94,7 +95,7 @@ class FakeDatanode {
   struct WalkState {
     std::deque<std::string> storages;
     uint64_t end = UINT64_MAX;
-    uint64_t waits_for = 0;  // Number of the range that has to be applied first.
+    std::deque<uint64_t> unapplied;  // Numbers of ranges.
     uint64_t number = 0;
   };
   void Unlink();

@@ -144,6 +144,29 @@ TEST(ReportStream, WalkGoesOnWhereItStoodAfterNamenodeRestart) {
   EXPECT_GE(report.datanodes(0).last_walk_ms(), 0);
 }
 
+TEST(ReportStream, RangesThatAgreeBelowOneThatDoesNotAreNotWalkedAgain) {
+  ReplicaCluster cluster(1);
+  cluster.options.acknowledged_grace = absl::ZeroDuration();
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 12; ++i) blocks.push_back(cluster.Write({0}, 1));
+  cluster.Settle();
+  FakeDatanode& node = *cluster.nodes[0];
+  node.Restart();
+  node.replicas().erase(blocks[9]);
+  node.replicas().erase(blocks[4]);
+  node.range_size = 2;
+  node.ranges_ahead = 8;  // All are on their way before the first expansion is asked for.
+  node.Connect(cluster.plane.get());
+  cluster.Settle();
+  v1::ClusterReportResponse report;
+  cluster.plane->FillReport(&report);
+  EXPECT_GE(report.datanodes(0).last_walk_ms(), 0);
+  EXPECT_LE(report.datanodes(0).last_walk_ms(), 5000);  // This incarnation's.
+  EXPECT_EQ(cluster.plane->figures().missing_blocks, 2u);
+}
+
 TEST(ReportStream, EventsThatFellOutOfTheLogCostAWalk) {
   ReplicaCluster cluster(1);
   cluster.StartNamenode();
@@ -279,7 +302,7 @@ TEST(ReportStream, LostEventIsFoundByTheNextWalk) {
   cluster.nodes[0]->Finalize(block, 1001, 100);
   cluster.Settle();
   EXPECT_THAT(cluster.Locate(block), IsEmpty());
-  cluster.world.RunFor(absl::Minutes(31));
+  cluster.world.RunFor(absl::Minutes(38));
   DisarmAllFaults();
   EXPECT_THAT(cluster.Locate(block), ElementsAre("dn0"));
 }
