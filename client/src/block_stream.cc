@@ -93,8 +93,10 @@ Awaitable<void> BlockStream::SendLoop() {
   const absl::Duration heartbeat_after = file_->core->options().socket_timeout / 2;
   SteadyTime quiet_since = file_->scope.executor->clock().Now();
   while (!failed_ && !finished_) {
-    // See the class comment: the last packet waits for all data.
-    const bool ready = !file_->unsent.empty() && (!file_->unsent.front().header().last_in_block || file_->unacked.empty());
+    // See the class comment: the last packet waits for all data. Behind it come packets of the next
+    // block, which are not ours.
+    const bool last_sent = !file_->unacked.empty() && file_->unacked.back().header().last_in_block;
+    const bool ready = !last_sent && !file_->unsent.empty() && (!file_->unsent.front().header().last_in_block || file_->unacked.empty());
     transfer::Packet packet;
     if (ready) {
       OutgoingPacket next = std::move(file_->unsent.front());
@@ -106,8 +108,7 @@ Awaitable<void> BlockStream::SendLoop() {
       file_->changed.Reset();
       const bool moved = co_await file_->changed.Wait(quiet_since + heartbeat_after);
       if (moved || failed_ || finished_) continue;
-      // The last packet ends what a DataNode reads.
-      if (!file_->unacked.empty() && file_->unacked.back().header().last_in_block) {
+      if (last_sent) {  // The last packet ends what a DataNode reads.
         quiet_since = file_->scope.executor->clock().Now();
         continue;
       }

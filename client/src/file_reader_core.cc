@@ -184,6 +184,7 @@ Awaitable<absl::StatusOr<Slice>> RangeReader::Next() {
       if (slice.ok() && !slice->empty()) {
         position_ += slice->size();
         pace_ = file_->core()->namenode().NewPace(file_->scope());  // Progress: the budget starts again.
+        token_renewed_ = false;
         co_return slice;
       }
       DropReader();
@@ -204,7 +205,9 @@ Awaitable<absl::StatusOr<Slice>> RangeReader::Next() {
     if (want)
       for (const v1::StorageLocation& location : want->block.locations())
         another = another || !file_->IsBad(want->block.block().id(), location.storage_uuid());
-    if (another && KindOf(status) != ErrorKind::kAccessToken) continue;
+    const bool stale_token = KindOf(status) == ErrorKind::kAccessToken && !token_renewed_;
+    if (another && !stale_token) continue;
+    if (stale_token) token_renewed_ = true;
     // Every replica that we know of has failed: ask where they are now, and give them another
     // chance.
     const bool again = co_await pace_.Wait();
@@ -214,6 +217,10 @@ Awaitable<absl::StatusOr<Slice>> RangeReader::Next() {
     absl::Status fetched = co_await file_->Refetch();
     CO_RETURN_IF_ERROR(fetched);
     file_->ForgiveAll();
+  }
+  if (reader_) {  // Lets it take its leave: the DataNode then knows a whole read from a broken one.
+    const absl::StatusOr<Slice> end = co_await reader_->Next();
+    IgnoreError(end.status(), "all bytes are here");
   }
   DropReader();
   co_return Slice();
@@ -234,8 +241,8 @@ Awaitable<absl::Status> RangeReader::OpenReplica() {
   storage_uuid_ = want_.block.locations(chosen).storage_uuid();
   reader_ = std::make_unique<BlockReader>(file_->scope(), &file_->core()->env()->network(), file_->ReaderOptions());
   absl::Status opened = co_await reader_->Open(want_.block, chosen, want_.offset_in_block, want_.length);
-  // A stale token is the NameNode's to renew, not the replica's fault.
-  if (!opened.ok() && KindOf(opened) != ErrorKind::kAccessToken) file_->MarkBad(block_id, storage_uuid_);
+  // A stale token is the NameNode's to renew; a new one that is refused is this DataNode's trouble.
+  if (!opened.ok() && (KindOf(opened) != ErrorKind::kAccessToken || token_renewed_)) file_->MarkBad(block_id, storage_uuid_);
   co_return opened;
 }
 

@@ -106,7 +106,8 @@ class RangeReader {
   RetryPace pace_;
   std::unique_ptr<BlockReader> reader_;
   FileReaderCore::Want want_;
-  std::string storage_uuid_;  // Of the replica being read.
+  std::string storage_uuid_;    // Of the replica being read.
+  bool token_renewed_ = false;  // Since the last byte: a further refusal is not a matter of age.
 };
 
 }  // namespace cairn::client

@@ -24,13 +24,15 @@ struct CheckpointMetadata {
   static absl::StatusOr<CheckpointMetadata> Parse(const std::string& text);
 };
 
-// Incremental checkpoints in Cairn, laid out and ordered as Flink's RocksDB backend does it: new SST files to
-// <job>/shared/<uuid>, the rest to <job>/chk-N/<uuid>, each synced and closed; then _metadata through a temporary name and a rename. The last two are kept; what no kept one
-// refers to is deleted file by file, then the empty chk-N.
+// Incremental checkpoints in Cairn, laid out and ordered as Flink's RocksDB backend does it: new
+// SST files to <job>/shared/<uuid>, the rest to <job>/chk-N/<uuid>, each synced and closed; then
+// _metadata through a temporary name and a rename. The last two are kept; what no kept one refers
+// to is deleted file by file, then the empty chk-N.
 class Checkpoints {
  public:
-  // Stops in the middle of a file so that a test can pull the plug there: in each of these checkpoints, after the first acknowledged bytes
-  // of a state file, `marker_file` is made (with the path of the file being written) and waited on until it is gone.
+  // Stops in the middle of a file so that a test can pull the plug there: in each of these
+  // checkpoints, after the first acknowledged bytes of a state file, `marker_file` is made (with
+  // the path of the file being written) and waited on until it is gone.
   struct Pause {
     std::set<uint64_t> in_checkpoints;
     std::string marker_file;
@@ -40,7 +42,8 @@ class Checkpoints {
 
   // The newest complete checkpoint; nothing if there is none.
   absl::StatusOr<std::optional<CheckpointMetadata>> FindNewest();
-  // After FindNewest: deletes what belongs to no complete checkpoint, left by a run that crashed. Returns how many files.
+  // After FindNewest: deletes what belongs to no complete checkpoint, left by a run that crashed.
+  // Returns how many files.
   absl::StatusOr<uint64_t> RemoveOrphans();
   // Downloads its files into `state_directory` (empty). Later checkpoints go on from it.
   absl::Status Restore(const CheckpointMetadata& checkpoint, const std::string& state_directory);

@@ -1,10 +1,11 @@
 // checkpoint-job: a small stream job on real input that checkpoints into Cairn, as Flink's RocksDB backend does.
 //
-// Counts the words of every C and C++ header on this machine, per file, in a RocksDB; takes incremental checkpoints along the
-// way; after a crash it restores the newest complete one and goes on. Prints the totals at the end in a form that an independent count can be compared with:
-// entries, words, and a digest that does not depend on order (the sum, modulo 2^64, of CRC-32(word NUL file TAB count)).
-
+// Counts the words of every C and C++ header on this machine, per file, in a RocksDB; takes incremental
+// checkpoints along the way; after a crash it restores the newest complete one and goes on. Prints the totals
+// at the end in a form that an independent count can be compared with: entries, words, and a digest that does
+// not depend on order (the sum, modulo 2^64, of CRC-32(word NUL file TAB count)).
 #include <chrono>
+
 #include <filesystem>
 #include <iomanip>
 #include <iostream>

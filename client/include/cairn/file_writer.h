@@ -22,6 +22,7 @@ class FileWriter {
   // Blocks only while the window is full. The bytes are copied.
   virtual absl::Status Append(std::span<const char> data) = 0;
   absl::Status Append(const std::string& data) { return Append(std::span<const char>(data.data(), data.size())); }
+  absl::Status Append(const char* text) { return Append(std::string(text)); }  // Without the NUL.
   // hflush: when it returns new readers see everything appended so far.
   virtual absl::Status Flush() = 0;
   // hsync: and it is on disk at every replica of the pipeline.

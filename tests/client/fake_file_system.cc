@@ -1,0 +1,181 @@
+#include "tests/client/fake_file_system.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/error.h"
+#include "common/status.h"
+
+namespace cairn::cli {
+namespace {
+
+absl::Status Missing(const std::string& path) { return MakeError(ErrorKind::kNotFound, path + " is not there"); }
+
+std::string Parent(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class FakeWriter : public FileWriter {
+ public:
+  FakeWriter(FakeFileSystem* files, std::string path) : files_(files), path_(std::move(path)) {}
+  using FileWriter::Append;
+  absl::Status Append(std::span<const char> data) override {
+    RETURN_IF_ERROR(files_->fail_append);
+    files_->entries[path_].data.append(data.data(), data.size());
+    return absl::OkStatus();
+  }
+  absl::Status Flush() override { return absl::OkStatus(); }
+  absl::Status Sync() override { return absl::OkStatus(); }
+  absl::Status Close() override { return absl::OkStatus(); }
+  void Abort() override { ++files_->aborted; }
+  uint64_t position() const override { return files_->entries[path_].data.size(); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  FakeFileSystem* files_;
+  std::string path_;
+};
+
+class FakeReader : public FileReader {
+ public:
+  explicit FakeReader(std::string data) : data_(std::move(data)) {}
+  absl::StatusOr<size_t> Read(std::span<char> into) override {
+    const size_t count = std::min(into.size(), data_.size() - position_);
+    if (count > 0) std::memcpy(into.data(), data_.data() + position_, count);
+    position_ += count;
+    return count;
+  }
+  absl::StatusOr<size_t> ReadAt(uint64_t, std::span<char>) override { return absl::UnimplementedError(""); }
+  absl::Status Seek(uint64_t offset) override {
+    position_ = offset;
+    return absl::OkStatus();
+  }
+  uint64_t position() const override { return position_; }
+  uint64_t length() const override { return data_.size(); }
+  void Close() override {}
+
+ private:
+  std::string data_;
+  size_t position_ = 0;
+};
+
+}  // namespace
+
+FileStatus FakeFileSystem::StatusOf(const std::string& path, const Entry& entry) const {
+  FileStatus status;
+  status.path = path;
+  status.is_directory = entry.is_directory;
+  status.length_bytes = entry.data.size();
+  status.replication = entry.is_directory ? 0 : 3;
+  status.block_size_bytes = entry.is_directory ? 0 : 128 << 20;
+  status.mode = entry.mode;
+  status.owner = entry.owner;
+  status.group = entry.group;
+  status.modification_time = entry.modified;
+  return status;
+}
+
+std::vector<std::string> FakeFileSystem::Below(const std::string& path) const {
+  const std::string prefix = path == "/" ? "/" : path + "/";
+  std::vector<std::string> below;
+  for (const auto& [name, entry] : entries)
+    if (name.size() > prefix.size() && name.starts_with(prefix)) below.push_back(name);
+  return below;
+}
+
+absl::StatusOr<std::unique_ptr<FileWriter>> FakeFileSystem::Create(const std::string& path, CreateOptions options) {
+  if (!entries.contains(Parent(path)) && !options.create_parent) return Missing(Parent(path));
+  if (entries.contains(path) && !options.overwrite) return MakeError(ErrorKind::kAlreadyExists, path);
+  entries[path] = Entry();
+  return std::make_unique<FakeWriter>(this, path);
+}
+
+absl::StatusOr<std::unique_ptr<FileReader>> FakeFileSystem::Open(const std::string& path) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  return std::make_unique<FakeReader>(it->second.data);
+}
+
+absl::StatusOr<FileStatus> FakeFileSystem::GetFileStatus(const std::string& path) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  return StatusOf(path, it->second);
+}
+
+absl::StatusOr<std::vector<FileStatus>> FakeFileSystem::List(const std::string& path) {
+  bool more = false;
+  return ListPage(path, "", SIZE_MAX, &more);
+}
+
+absl::StatusOr<std::vector<FileStatus>> FakeFileSystem::ListPage(const std::string& path, const std::string& start_after, size_t limit,
+                                                                 bool* more) {
+  *more = false;
+  if (!entries.contains(path)) return Missing(path);
+  std::vector<FileStatus> page;
+  for (const std::string& name : Below(path)) {
+    if (Parent(name) != path || name.substr(name.rfind('/') + 1) <= start_after) continue;
+    if (limit != 0 && page.size() == limit) {
+      *more = true;
+      break;
+    }
+    page.push_back(StatusOf(name, entries[name]));
+  }
+  return page;
+}
+
+absl::Status FakeFileSystem::MakeDirectories(const std::string& path, uint32_t) {
+  for (std::string at = path; at != "/"; at = Parent(at)) {
+    const auto it = entries.find(at);
+    if (it != entries.end() && !it->second.is_directory) return MakeError(ErrorKind::kNotDirectory, at);
+    AddDirectory(at);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::Rename(const std::string& from, const std::string& to, bool overwrite) {
+  const auto it = entries.find(from);
+  if (it == entries.end()) return Missing(from);
+  if (!entries.contains(Parent(to))) return Missing(Parent(to));
+  if (entries.contains(to) && !overwrite) return MakeError(ErrorKind::kAlreadyExists, to);
+  Entry entry = std::move(it->second);
+  const std::vector<std::string> below = Below(from);
+  entries.erase(it);
+  entries[to] = std::move(entry);
+  for (const std::string& name : below) {
+    entries[to + name.substr(from.size())] = entries[name];
+    entries.erase(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FakeFileSystem::Delete(const std::string& path, bool recursive) {
+  const std::vector<std::string> below = Below(path);
+  if (!below.empty() && !recursive) return MakeError(ErrorKind::kNotEmpty, path);
+  for (const std::string& name : below) entries.erase(name);
+  return entries.erase(path) > 0;
+}
+
+absl::StatusOr<std::vector<absl::Status>> FakeFileSystem::DeleteMany(const std::vector<std::string>&, bool) {
+  return absl::UnimplementedError("");
+}
+
+absl::StatusOr<ContentSummary> FakeFileSystem::GetContentSummary(const std::string& path) {
+  if (!entries.contains(path)) return Missing(path);
+  ContentSummary summary;
+  std::vector<std::string> all = Below(path);
+  all.push_back(path);
+  for (const std::string& name : all) {
+    const Entry& entry = entries[name];
+    ++(entry.is_directory ? summary.directories : summary.files);
+    summary.length_bytes += entry.data.size();
+  }
+  summary.charged_bytes = 3 * summary.length_bytes;
+  return summary;
+}
+
+absl::StatusOr<std::vector<BlockLocation>> FakeFileSystem::GetBlockLocations(const std::string&, uint64_t, uint64_t) {
+  return absl::UnimplementedError("");
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/file_system.h"
+
+namespace cairn::cli {
+
+// A FileSystem in memory, for tests of the command line. One thread.
+class FakeFileSystem : public FileSystem {
+ public:
+  struct Entry {
+    bool is_directory = false;
+    std::string data;
+    uint32_t mode = 0644;
+    std::string owner = "flink";
+    std::string group = "flink";
+    absl::Time modified = absl::FromUnixSeconds(1'700'000'000);
+  };
+  FakeFileSystem() { entries["/"].is_directory = true; }
+
+  void AddDirectory(const std::string& path) {
+    entries[path].is_directory = true;
+    entries[path].mode = 0755;
+  }
+  void AddFile(const std::string& path, const std::string& data) { entries[path].data = data; }
+
+  std::map<std::string, Entry> entries;
+  absl::Status fail_append;  // Of every writer.
+  int aborted = 0;
+
+  absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options) override;
+  absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) override;
+  absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) override;
+  absl::StatusOr<bool> Exists(const std::string& path) override { return entries.contains(path); }
+  absl::StatusOr<std::vector<FileStatus>> List(const std::string& path) override;
+  absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit,
+                                                   bool* more) override;
+  absl::Status MakeDirectories(const std::string& path, uint32_t mode) override;
+  absl::Status Rename(const std::string& from, const std::string& to, bool overwrite) override;
+  absl::StatusOr<bool> Delete(const std::string& path, bool recursive) override;
+  absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive) override;
+  absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) override;
+  absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
+                                                               uint64_t length_bytes) override;
+
+ private:
+  FileStatus StatusOf(const std::string& path, const Entry& entry) const;
+  std::vector<std::string> Below(const std::string& path) const;
+};
+
+}  // namespace cairn::cli

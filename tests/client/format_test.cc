@@ -1,0 +1,164 @@
+#include "client/cli/format.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/cli/report.h"
+#include "common/error.h"
+
+namespace cairn::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Format, Permissions) {
+  EXPECT_EQ(PermissionText(0), "---------");
+  EXPECT_EQ(PermissionText(0755), "rwxr-xr-x");
+  EXPECT_EQ(PermissionText(0640), "rw-r-----");
+  EXPECT_EQ(PermissionText(01777), "rwxrwxrwt");
+  EXPECT_EQ(PermissionText(01776), "rwxrwxrwT");
+}
+
+TEST(Format, HumanBytesAsHdfsPrintsThem) {
+  EXPECT_EQ(HumanBytes(0), "0");
+  EXPECT_EQ(HumanBytes(1023), "1023");
+  EXPECT_EQ(HumanBytes(1024), "1 K");
+  EXPECT_EQ(HumanBytes(1536), "1.5 K");
+  EXPECT_EQ(HumanBytes(128 << 20), "128 M");
+  EXPECT_EQ(HumanBytes((128 << 20) + 1), "128.0 M");
+  EXPECT_EQ(HumanBytes((1 << 20) - 1), "1.0 M");
+  EXPECT_EQ(HumanBytes(UINT64_MAX), "16.0 E");
+}
+
+TEST(Format, Capacity) {
+  EXPECT_EQ(CapacityText(0), "0 B");
+  EXPECT_EQ(CapacityText(1024), "1.00 KB");
+  EXPECT_EQ(CapacityText(11274289152), "10.50 GB");
+  EXPECT_EQ(PercentText(0, 0), "0.00%");
+  EXPECT_EQ(PercentText(1, 3), "33.33%");
+}
+
+FileStatus File() {
+  FileStatus status;
+  status.path = "/a/b";
+  status.length_bytes = 1536;
+  status.replication = 3;
+  status.block_size_bytes = 128 << 20;
+  status.mode = 0644;
+  status.owner = "flink";
+  status.group = "ops";
+  status.modification_time = absl::FromUnixMillis(1'700'000'000'123);
+  return status;
+}
+
+TEST(Format, ListLines) {
+  FileStatus directory;
+  directory.is_directory = true;
+  directory.mode = 0755;
+  directory.owner = "hdfs";
+  directory.group = "supergroup";
+  directory.modification_time = absl::FromUnixSeconds(0);
+  const ListColumns columns = ColumnsFor({File(), directory}, false);
+  EXPECT_EQ(ListLine(File(), "/a/b", columns, false, absl::UTCTimeZone()),
+            "-rw-r--r--   3 flink ops              1536 2023-11-14 22:13 /a/b");
+  EXPECT_EQ(ListLine(directory, "/a/d", columns, false, absl::UTCTimeZone()),
+            "drwxr-xr-x   - hdfs  supergroup          0 1970-01-01 00:00 /a/d");
+  EXPECT_EQ(ListLine(File(), "/a/b", columns, true, absl::UTCTimeZone()),
+            "-rw-r--r--   3 flink ops             1.5 K 2023-11-14 22:13 /a/b");
+}
+
+TEST(Format, StatLetters) {
+  EXPECT_EQ(StatText("%a %A %b %F %g %n %o %r %u %y %Y %% %q", File()),
+            "644 rw-r--r-- 1536 regular file ops b 134217728 3 flink 2023-11-14 22:13:20 1700000000123 % q");
+  EXPECT_EQ(StatText("100%", File()), "100%");
+}
+
+TEST(Format, CountColumns) {
+  ContentSummary summary;
+  summary.directories = 2;
+  summary.files = 3;
+  summary.length_bytes = 4096;
+  EXPECT_EQ(CountLine(summary, "/a", false, false), "           2            3               4096 /a");
+  EXPECT_EQ(CountHeader(false), "   DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME");
+  EXPECT_EQ(CountLine(summary, "/a", true, true),
+            "        none             inf            none             inf            2            3                4 K /a");
+  EXPECT_EQ(CountHeader(true).size(), CountLine(summary, "PATHNAME", true, true).size());
+}
+
+TEST(Format, AlignsColumnsOnTheLeft) {
+  EXPECT_THAT(AlignColumns({{"1", "3", "/a"}, {"1000", "3000", "/long"}}), ElementsAre("1     3     /a", "1000  3000  /long"));
+  EXPECT_THAT(AlignColumns({}), ElementsAre());
+}
+
+TEST(Format, ErrorTexts) {
+  EXPECT_EQ(ErrorText(MakeError(ErrorKind::kNotFound, "x")), "No such file or directory");
+  EXPECT_EQ(ErrorText(MakeError(ErrorKind::kQuota, "the limit is 5")), "the limit is 5");
+}
+
+TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
+  v1::ClusterReportResponse report;
+  v1::DatanodeReport* node = report.add_datanodes();
+  node->set_state(v1::LIVE);
+  node->mutable_info()->mutable_transfer()->set_host("dn1");
+  node->mutable_info()->mutable_transfer()->set_port(9866);
+  node->set_last_walk_ms(-1);
+  node->set_command_queue(7);
+  v1::StorageStatistics* storage = node->add_storages();
+  storage->set_capacity_bytes(1000);
+  storage->set_used_bytes(100);
+  storage->set_remaining_bytes(700);
+  storage->set_replicas(5);
+  report.add_datanodes()->set_state(v1::DEAD);
+  report.set_missing_blocks(2);
+  const std::string text = ReportText(report, absl::FromUnixSeconds(0), false, false);
+  size_t at = 0;
+  for (const char* field : {"Configured Capacity: 1000 (1000 B)",
+                            "Present Capacity: 800",
+                            "DFS Remaining: 700",
+                            "DFS Used: 100",
+                            "DFS Used%: 12.50%",
+                            "Replicated Blocks:",
+                            "\tUnder replicated blocks: 0",
+                            "\tBlocks with corrupt replicas: 0",
+                            "\tMissing blocks: 2",
+                            "\tMissing blocks (with replication factor 1): 0",
+                            "\tLow redundancy blocks with highest priority to recover: 0",
+                            "\tPending deletion blocks: 0",
+                            "Erasure Coded Block Groups:",
+                            "-------------------------------------------------\n",
+                            "Live datanodes (1):",
+                            "Name: dn1:9866 (dn1)",
+                            "Hostname: dn1",
+                            "Decommission Status : Normal",
+                            "Configured Capacity: 1000",
+                            "DFS Used: 100",
+                            "Non DFS Used: 200",
+                            "DFS Remaining: 700",
+                            "DFS Used%: 10.00%",
+                            "DFS Remaining%: 70.00%",
+                            "Configured Cache Capacity:",
+                            "Cache Used:",
+                            "Cache Remaining:",
+                            "Cache Used%:",
+                            "Cache Remaining%:",
+                            "Xceivers: 0",
+                            "Last contact: Thu Jan 01 00:00:00 UTC 1970",
+                            "Last Block Report: Never",
+                            "Num of Blocks: 5",
+                            "Heartbeat interval p99:",
+                            "Command queue: 7",
+                            "Unacked report entries: 0",
+                            "Pending reclaim:",
+                            "Open streams: 0",
+                            "Dead datanodes (1):"}) {
+    const size_t found = text.find(field, at);
+    ASSERT_NE(found, std::string::npos) << field << " after " << text.substr(0, at);
+    at = found + 1;
+  }
+  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), true, false), Not(HasSubstr("Dead datanodes")));
+  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), false, true), Not(HasSubstr("Live datanodes")));
+}
+
+}  // namespace
+}  // namespace cairn::cli

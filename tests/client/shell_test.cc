@@ -1,0 +1,319 @@
+#include "client/cli/shell.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "client/cli/cli_options.h"
+#include "client/cli/dfs_change.h"
+#include "client/cli/dfs_list.h"
+#include "client/cli/dfs_transfer.h"
+#include "common/error.h"
+#include "tests/client/fake_file_system.h"
+
+namespace cairn::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// `cairn dfs` over a file system in memory and a local directory of the test's own.
+class ShellTest : public ::testing::Test {
+ protected:
+  ShellTest() {
+    shell_.files = &files_;
+    shell_.out = &out_;
+    shell_.err = &err_;
+    shell_.user = "flink";
+    shell_.interrupted = &interrupted_;
+    shell_.read_input = [this](std::span<char> into) {
+      return static_cast<long>(input_.readsome(into.data(), static_cast<long>(into.size())));
+    };
+    for (auto more : {ListVerbs(), ChangeVerbs(), TransferVerbs()}) verbs_.insert(verbs_.end(), more.begin(), more.end());
+    local_ = ::testing::TempDir() + "cairn-shell-" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(local_);
+    std::filesystem::create_directories(local_);
+  }
+  ~ShellTest() override { std::filesystem::remove_all(local_); }
+
+  int Run(std::vector<std::string> words) {
+    out_.str("");
+    err_.str("");
+    return RunVerb("cairn dfs", verbs_, words, &shell_);
+  }
+  std::string out() const { return out_.str(); }
+  std::string err() const { return err_.str(); }
+  std::string Local(const std::string& name) const { return local_ + "/" + name; }
+  void WriteLocal(const std::string& name, const std::string& data) { std::ofstream(Local(name), std::ios::binary) << data; }
+  std::string ReadLocal(const std::string& name) {
+    std::ifstream file(Local(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  FakeFileSystem files_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  std::istringstream input_;
+  std::atomic<bool> interrupted_{false};
+  Shell shell_;
+  std::vector<Verb> verbs_;
+  std::string local_;
+};
+
+TEST_F(ShellTest, UsageErrorsExitWith255) {
+  EXPECT_EQ(Run({}), 255);
+  EXPECT_EQ(Run({"-frobnicate"}), 255);
+  EXPECT_THAT(err(), HasSubstr("-frobnicate: Unknown command"));
+  EXPECT_EQ(Run({"ls"}), 255);
+  EXPECT_EQ(Run({"-mkdir"}), 255);
+  EXPECT_EQ(err(), "-mkdir: Not enough arguments: expected 1 but got 0\nUsage: cairn dfs -mkdir [-p] <path> ...\n");
+  EXPECT_EQ(Run({"-ls", "-x", "/"}), 255);
+  EXPECT_THAT(err(), HasSubstr("-ls: Illegal option -x"));
+  EXPECT_EQ(Run({"-test", "-e", "/", "/"}), 255);
+  EXPECT_EQ(Run({"-test", "/"}), 255);
+}
+
+TEST_F(ShellTest, HelpAndDoubleDashes) {
+  EXPECT_EQ(Run({"-help"}), 0);
+  EXPECT_THAT(out(), HasSubstr("[-put [-f] <localsrc> ... <dst>]"));
+  EXPECT_EQ(Run({"-help", "rm"}), 0);
+  EXPECT_THAT(out(), HasSubstr("Deletes files"));
+  EXPECT_EQ(Run({"-usage", "-rm"}), 0);
+  EXPECT_EQ(out(), "Usage: cairn dfs -rm [-f] [-r|-R] [-skipTrash] <src> ...\n");
+  EXPECT_EQ(Run({"--mkdir", "/d"}), 0);
+  EXPECT_TRUE(files_.entries.contains("/d"));
+}
+
+TEST_F(ShellTest, LsOfADirectoryAFileAndNothing) {
+  files_.AddDirectory("/d");
+  files_.AddFile("/d/a", "12345");
+  files_.AddFile("/d/b", "");
+  EXPECT_EQ(Run({"-ls", "/d/"}), 0);
+  EXPECT_EQ(out(),
+            "Found 2 items\n"
+            "-rw-r--r--   3 flink flink          5 2023-11-14 22:13 /d/a\n"
+            "-rw-r--r--   3 flink flink          0 2023-11-14 22:13 /d/b\n");
+  EXPECT_EQ(Run({"-ls", "/d/a"}), 0);
+  EXPECT_EQ(out(), "-rw-r--r--   3 flink flink          5 2023-11-14 22:13 /d/a\n");
+  EXPECT_EQ(Run({"-ls", "-d", "/d"}), 0);
+  EXPECT_EQ(out(), "drwxr-xr-x   - flink flink          0 2023-11-14 22:13 /d\n");
+  EXPECT_EQ(Run({"-ls", "/x"}), 1);
+  EXPECT_EQ(err(), "ls: `/x': No such file or directory\n");
+  EXPECT_EQ(Run({"-ls", "/x", "/d/b"}), 1);  // Goes on with the others.
+  EXPECT_THAT(out(), HasSubstr("/d/b"));
+}
+
+TEST_F(ShellTest, LsGoesDownAndShowsNoCount) {
+  files_.AddDirectory("/d");
+  files_.AddDirectory("/d/e");
+  files_.AddFile("/d/e/f", "1");
+  EXPECT_EQ(Run({"-ls", "-R", "/"}), 0);
+  EXPECT_EQ(out(),
+            "drwxr-xr-x   - flink flink          0 2023-11-14 22:13 /d\n"
+            "drwxr-xr-x   - flink flink          0 2023-11-14 22:13 /d/e\n"
+            "-rw-r--r--   3 flink flink          1 2023-11-14 22:13 /d/e/f\n");
+}
+
+TEST_F(ShellTest, RelativePathsAndSchemes) {
+  files_.AddDirectory("/user");
+  files_.AddDirectory("/user/flink");
+  files_.AddFile("/user/flink/a", "1");
+  EXPECT_EQ(Run({"-ls"}), 0);
+  EXPECT_THAT(out(), HasSubstr(" ./a\n"));
+  EXPECT_EQ(Run({"-cat", "a"}), 0);
+  EXPECT_EQ(out(), "1");
+  EXPECT_EQ(Run({"-cat", "cairn://nn:8021/user/flink/a"}), 0);
+  EXPECT_EQ(out(), "1");
+}
+
+TEST_F(ShellTest, PatternsMatchInAnyComponent) {
+  for (const char* d : {"/j1", "/j2", "/k"}) {
+    files_.AddDirectory(d);
+    files_.AddFile(std::string(d) + "/chk-1", d);
+  }
+  EXPECT_EQ(Run({"-cat", "/j*/chk-[0-9]"}), 0);
+  EXPECT_EQ(out(), "/j1/j2");
+  EXPECT_EQ(Run({"-cat", "/j?/none"}), 1);
+  EXPECT_EQ(err(), "cat: `/j?/none': No such file or directory\n");
+  EXPECT_EQ(Run({"-rm", "/j*/chk-1"}), 0);
+  EXPECT_EQ(out(), "Deleted /j1/chk-1\nDeleted /j2/chk-1\n");
+}
+
+TEST_F(ShellTest, MkdirWithAndWithoutParents) {
+  EXPECT_EQ(Run({"-mkdir", "/a/b"}), 1);
+  EXPECT_EQ(err(), "mkdir: `/a': No such file or directory\n");
+  EXPECT_EQ(Run({"-mkdir", "-p", "/a/b"}), 0);
+  EXPECT_EQ(Run({"-mkdir", "/a/b"}), 1);
+  EXPECT_EQ(err(), "mkdir: `/a/b': File exists\n");
+  EXPECT_EQ(Run({"-mkdir", "-p", "/a/b"}), 0);
+}
+
+TEST_F(ShellTest, RmWordsAndForce) {
+  files_.AddDirectory("/d");
+  files_.AddFile("/d/a", "");
+  EXPECT_EQ(Run({"-rm", "/d"}), 1);
+  EXPECT_EQ(err(), "rm: `/d': Is a directory\n");
+  EXPECT_EQ(Run({"-rm", "/x"}), 1);
+  EXPECT_EQ(err(), "rm: `/x': No such file or directory\n");
+  EXPECT_EQ(Run({"-rm", "-f", "/x", "/y*"}), 0);
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(Run({"-rm", "-r", "-skipTrash", "/d"}), 0);
+  EXPECT_EQ(out(), "Deleted /d\n");
+  EXPECT_FALSE(files_.entries.contains("/d/a"));
+}
+
+TEST_F(ShellTest, MvRenamesOrMovesInto) {
+  files_.AddDirectory("/d");
+  files_.AddFile("/a", "A");
+  files_.AddFile("/b", "B");
+  EXPECT_EQ(Run({"-mv", "/a", "/c"}), 0);
+  EXPECT_EQ(files_.entries["/c"].data, "A");
+  EXPECT_EQ(Run({"-mv", "/c", "/b"}), 1);
+  EXPECT_EQ(err(), "mv: `/b': File exists\n");
+  EXPECT_EQ(Run({"-mv", "/b", "/c", "/d"}), 0);
+  EXPECT_EQ(files_.entries["/d/b"].data, "B");
+  EXPECT_EQ(Run({"-mv", "/x", "/y"}), 1);
+  EXPECT_EQ(err(), "mv: `/x': No such file or directory\n");
+  EXPECT_EQ(Run({"-mv", "/d/b", "/no/b"}), 1);
+  EXPECT_EQ(err(), "mv: `/no/b': No such file or directory\n");
+}
+
+TEST_F(ShellTest, TouchzMakesEmptyFilesOnly) {
+  EXPECT_EQ(Run({"-touchz", "/e"}), 0);
+  EXPECT_TRUE(files_.entries.contains("/e"));
+  files_.AddFile("/f", "x");
+  EXPECT_EQ(Run({"-touchz", "/f"}), 1);
+  EXPECT_EQ(err(), "touchz: `/f': Not a zero-length file\n");
+  EXPECT_EQ(Run({"-touchz", "/no/f"}), 1);
+}
+
+TEST_F(ShellTest, TestAnswersByExitCode) {
+  files_.AddFile("/full", "x");
+  files_.AddFile("/empty", "");
+  EXPECT_EQ(Run({"-test", "-e", "/full"}), 0);
+  EXPECT_EQ(Run({"-test", "-e", "/none"}), 1);
+  EXPECT_EQ(err(), "");
+  EXPECT_EQ(Run({"-test", "-d", "/"}), 0);
+  EXPECT_EQ(Run({"-test", "-d", "/full"}), 1);
+  EXPECT_EQ(Run({"-test", "-f", "/full"}), 0);
+  EXPECT_EQ(Run({"-test", "-s", "/full"}), 0);
+  EXPECT_EQ(Run({"-test", "-s", "/empty"}), 1);
+  EXPECT_EQ(Run({"-test", "-z", "/empty"}), 0);
+  EXPECT_EQ(Run({"-test", "-w", "/full"}), 0);
+  files_.entries["/full"].owner = "other";
+  EXPECT_EQ(Run({"-test", "-w", "/full"}), 1);
+  EXPECT_EQ(Run({"-test", "-r", "/full"}), 0);
+}
+
+TEST_F(ShellTest, DuCountAndStat) {
+  files_.AddDirectory("/d");
+  files_.AddDirectory("/d/e");
+  files_.AddFile("/d/a", std::string(2048, 'x'));
+  EXPECT_EQ(Run({"-du", "/d"}), 0);
+  EXPECT_EQ(out(), "2048  6144  /d/a\n0     0     /d/e\n");
+  EXPECT_EQ(Run({"-du", "-s", "-h", "/d"}), 0);
+  EXPECT_EQ(out(), "2 K  6 K  /d\n");
+  EXPECT_EQ(Run({"-count", "-v", "/d"}), 0);
+  EXPECT_EQ(out(), "   DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME\n           2            1               2048 /d\n");
+  EXPECT_EQ(Run({"-stat", "%n %b", "/d/a"}), 0);
+  EXPECT_EQ(out(), "a 2048\n");
+  EXPECT_EQ(Run({"-stat", "/d/a"}), 0);
+  EXPECT_EQ(out(), "2023-11-14 22:13:20\n");
+}
+
+TEST_F(ShellTest, PutGoesThroughATemporaryName) {
+  WriteLocal("a", "hello");
+  EXPECT_EQ(Run({"-put", Local("a"), "/a"}), 0);
+  EXPECT_EQ(files_.entries["/a"].data, "hello");
+  EXPECT_FALSE(files_.entries.contains("/a._COPYING_"));
+  EXPECT_EQ(Run({"-put", Local("a"), "/a"}), 1);
+  EXPECT_EQ(err(), "put: `/a': File exists\n");
+  WriteLocal("a", "again");
+  EXPECT_EQ(Run({"-put", "-f", Local("a"), "/a"}), 0);
+  EXPECT_EQ(files_.entries["/a"].data, "again");
+  EXPECT_EQ(Run({"-put", Local("a"), "/"}), 1);  // Into the directory, where it is already.
+  EXPECT_EQ(Run({"-put", Local("none"), "/b"}), 1);
+  EXPECT_EQ(err(), "put: `" + Local("none") + "': No such file or directory\n");
+  EXPECT_EQ(Run({"-put", Local("a"), "/no/b"}), 1);
+  EXPECT_EQ(err(), "put: `/no/b': No such file or directory\n");
+}
+
+TEST_F(ShellTest, PutFromStandardInput) {
+  input_.str(std::string(3'000'000, 'z'));
+  EXPECT_EQ(Run({"-put", "-", "/z"}), 0);
+  EXPECT_EQ(files_.entries["/z"].data, std::string(3'000'000, 'z'));
+}
+
+TEST_F(ShellTest, PutThatFailsOrIsInterruptedLeavesNothing) {
+  WriteLocal("a", "hello");
+  files_.fail_append = MakeError(ErrorKind::kDiskFull, "no space");
+  EXPECT_EQ(Run({"-put", Local("a"), "/a"}), 1);
+  EXPECT_EQ(err(), "put: `/a': no space\n");
+  EXPECT_EQ(files_.entries.size(), 1u);
+  files_.fail_append = absl::OkStatus();
+  shell_.read_input = [this](std::span<char>) {
+    interrupted_ = true;
+    return -1L;
+  };
+  EXPECT_EQ(Run({"-put", "-", "/a"}), 1);
+  EXPECT_EQ(files_.entries.size(), 1u);
+  EXPECT_EQ(files_.aborted, 2);
+}
+
+TEST_F(ShellTest, PutAndGetOfDirectories) {
+  std::filesystem::create_directories(Local("d/e"));
+  WriteLocal("d/a", "A");
+  WriteLocal("d/e/b", "B");
+  EXPECT_EQ(Run({"-put", Local("d"), "/"}), 0);
+  EXPECT_EQ(files_.entries["/d/e/b"].data, "B");
+  EXPECT_EQ(Run({"-get", "/d", Local("copy")}), 0);
+  EXPECT_EQ(ReadLocal("copy/a"), "A");
+  EXPECT_EQ(ReadLocal("copy/e/b"), "B");
+}
+
+TEST_F(ShellTest, GetWritesWholeFilesOnly) {
+  files_.AddFile("/a", "hello");
+  EXPECT_EQ(Run({"-get", "/a", Local("a")}), 0);
+  EXPECT_EQ(ReadLocal("a"), "hello");
+  EXPECT_FALSE(std::filesystem::exists(Local("a._COPYING_")));
+  EXPECT_EQ(Run({"-get", "/a", Local("a")}), 1);
+  EXPECT_EQ(err(), "get: `" + Local("a") + "': File exists\n");
+  EXPECT_EQ(Run({"-get", "-f", "/a", Local("a")}), 0);
+  EXPECT_EQ(Run({"-get", "/a", "-"}), 0);
+  EXPECT_EQ(out(), "hello");
+  EXPECT_EQ(Run({"-get", "/none", Local("b")}), 1);
+  EXPECT_FALSE(std::filesystem::exists(Local("b")));
+}
+
+TEST_F(ShellTest, CatOfADirectoryIsRefused) {
+  EXPECT_EQ(Run({"-cat", "/"}), 1);
+  EXPECT_EQ(err(), "cat: `/': Is a directory\n");
+}
+
+TEST(CliOptions, GenericOptionsComeBeforeTheVerb) {
+  const CommandLine line =
+      ParseCommandLine({"-fs", "cairn://a", "dfs", "-D", "dfs.replication=2", "-put", "-fs", "x"}, ConfigSources()).value();
+  EXPECT_EQ(line.address, "cairn://a");
+  EXPECT_EQ(line.words, (std::vector<std::string>{"dfs", "-put", "-fs", "x"}));
+  ASSERT_EQ(line.config.overrides.size(), 1u);
+  EXPECT_EQ(line.config.overrides[0].second, "2");
+  EXPECT_FALSE(ParseCommandLine({"dfs", "-fs"}, ConfigSources()).ok());
+  EXPECT_FALSE(ParseCommandLine({"-D", "novalue", "dfs"}, ConfigSources()).ok());
+}
+
+TEST(CliOptions, NamenodeAddressFromFlagThenDefaultThenKey) {
+  Config config;
+  EXPECT_EQ(NamenodeAddress("", config)->ToString(), "localhost:8021");
+  ASSERT_TRUE(config.Set("fs.defaultFS", "hdfs://nn:8020", "test").ok());
+  EXPECT_EQ(NamenodeAddress("", config)->ToString(), "nn:8021");
+  ASSERT_TRUE(config.Set("cairn.namenode.grpc-address", "nn:9999", "test").ok());
+  EXPECT_EQ(NamenodeAddress("", config)->ToString(), "nn:9999");
+  EXPECT_EQ(NamenodeAddress("cairn://other:1", config)->ToString(), "other:1");
+  EXPECT_FALSE(NamenodeAddress("cairn://other:0", config).ok());
+  EXPECT_FALSE(NamenodeAddress("http://other", config).ok());
+}
+
+}  // namespace
+}  // namespace cairn::cli
