@@ -8,6 +8,11 @@
 #include "common/log.h"
 
 namespace cairn::datanode {
+namespace {
+
+constexpr absl::Duration kAskAgain = absl::Milliseconds(20);  // Whether a fault point still blocks.
+
+}  // namespace
 
 HeartbeatLane::HeartbeatLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, Fill fill,
                              RegistrationRequests* registration, Watchdog* watchdog)
@@ -57,16 +62,22 @@ void HeartbeatLane::Send() {
   namenode_->Heartbeat(std::move(context), std::move(request), [this, mailbox = mailbox_](absl::StatusOr<v1::HeartbeatResponse> answer) {
     mailbox->Post([this, answer = std::move(answer)]() mutable {
       --under_way_;
-      OnAnswer(std::move(answer));
+      HoldAnswer(std::move(answer));
     });
   });
 }
 
+void HeartbeatLane::HoldAnswer(absl::StatusOr<v1::HeartbeatResponse> answer) {
+  const std::optional<absl::Duration> hold = FaultHold("datanode.heartbeat.answer");
+  if (!hold) return OnAnswer(std::move(answer));
+  const bool blocked = *hold == absl::InfiniteDuration();
+  const SteadyTime when = executor_->clock().Now() + (blocked ? kAskAgain : *hold);
+  executor_->PostAt(when, [this, blocked, answer = std::move(answer)]() mutable {
+    blocked ? HoldAnswer(std::move(answer)) : OnAnswer(std::move(answer));
+  });
+}
+
 void HeartbeatLane::OnAnswer(absl::StatusOr<v1::HeartbeatResponse> answer) {
-  if (const std::optional<absl::Duration> hold = FaultHold("datanode.heartbeat.answer")) {
-    executor_->PostAt(executor_->clock().Now() + *hold, [this, answer = std::move(answer)]() mutable { OnAnswer(std::move(answer)); });
-    return;
-  }
   const Watchdog::Step step(watchdog_, "heartbeat", "answer");
   if (!answer.ok()) {
     if (KindOf(answer.status()) == ErrorKind::kUnregistered) {

@@ -40,6 +40,7 @@ class HeartbeatLane {
 
   void Tick();
   void Send();
+  void HoldAnswer(absl::StatusOr<v1::HeartbeatResponse> answer);
   void OnAnswer(absl::StatusOr<v1::HeartbeatResponse> answer);
 
   const Options options_;

@@ -99,7 +99,7 @@ class BlockStore {
     uint64_t capacity = 0;            // 0: cairn.block.max-size.
     ChecksumType checksum = ChecksumType::kCrc32c;
     uint32_t bytes_per_checksum = 512;
-    std::string storage_uuid;         // The NameNode's choice; another volume is taken if it is gone or full.
+    std::string storage_uuid = {};    // The NameNode's choice; another volume is taken if it is gone or full.
     uint64_t expected_bytes = 0;      // Reserved until written or ended; 0: unknown.
   };
 

@@ -10,6 +10,7 @@ namespace cairn::datanode {
 namespace {
 
 constexpr absl::Duration kYield = absl::Milliseconds(2);
+constexpr absl::Duration kAskAgain = absl::Milliseconds(20);  // Whether a fault point still blocks.
 
 }  // namespace
 
@@ -56,7 +57,13 @@ void Deleter::ScheduleLocked(SteadyTime when) {
 
 void Deleter::Step() {
   const SteadyTime now = executor_->clock().Now();
-  std::optional<absl::Duration> wait = FaultHold("datanode.deleter.unlink");
+  std::optional<absl::Duration> wait;
+  if (!std::exchange(delayed_, false)) wait = FaultHold("datanode.deleter.unlink");
+  if (wait == absl::InfiniteDuration()) {
+    wait = kAskAgain;
+  } else if (wait) {
+    delayed_ = true;
+  }
   if (!wait && busy_()) {
     if (yielding_since_ == SteadyTime::Infinite()) yielding_since_ = now;
     if (now - yielding_since_ < options_.longest_yield) wait = kYield;

@@ -52,6 +52,7 @@ class Deleter {
   const DeleterOptions options_;
   absl::AnyInvocable<void(const File&)> remove_;   // Of the executor.
   const absl::AnyInvocable<bool() const> busy_;
+  bool delayed_ = false;                                 // Of the executor: a fault point's delay has just passed.
   SteadyTime yielding_since_ = SteadyTime::Infinite();  // Of the executor.
   mutable Mutex mu_;
   std::deque<BlockId> order_ ABSL_GUARDED_BY(mu_);  // May name files that were claimed.

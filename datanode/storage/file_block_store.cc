@@ -167,9 +167,8 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::Create(const Plac
   const uint64_t used = UsedBytes(0, header.bytes_per_checksum);
   if (!volume->TryGrow(used, 0)) return volume->FullError(fmt::format("block {}", id.value()));
   const absl::Status directory = volume->MakeDirectoryOf(id);
-  absl::StatusOr<std::unique_ptr<ReplicaFile>> file(nullptr);
-  if (!directory.ok()) file = directory;
-  if (file.ok()) file = ReplicaFile::Create(env_->files(), volume->PathOf(id), header, stamp, state, boot_id_);
+  absl::StatusOr<std::unique_ptr<ReplicaFile>> file(directory.ok() ? absl::UnknownError("not made yet") : directory);
+  if (directory.ok()) file = ReplicaFile::Create(env_->files(), volume->PathOf(id), header, stamp, state, boot_id_);
   if (!file.ok()) {
     volume->Adjust(-static_cast<int64_t>(used));
     const ErrorKind kind = KindOf(file.status());

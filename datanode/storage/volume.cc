@@ -19,6 +19,21 @@ constexpr uint64_t kLeastRoom = 1 << 20;
 
 uint64_t Less(uint64_t from, uint64_t what) { return from > what ? from - what : 0; }
 
+// A volume whose own entry a power cut takes away would lose every replica in it.
+absl::Status MakeDirectoriesDurably(LocalFileSystem& files, const std::string& path) {
+  std::vector<std::string> parents;
+  for (std::string made = path; made.size() > 1;) {
+    const size_t slash = made.rfind('/');
+    made = slash == std::string::npos ? "." : slash == 0 ? "/" : made.substr(0, slash);
+    parents.push_back(made);
+    ASSIGN_OR_RETURN(const bool exists, files.Exists(made));
+    if (exists || made == ".") break;
+  }
+  RETURN_IF_ERROR(files.MakeDirectories(path));
+  for (const std::string& parent : parents) RETURN_IF_ERROR(files.SyncDirectory(parent));
+  return absl::OkStatus();
+}
+
 bool IsOurs(const std::string& name) { return name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK"); }
 
 }  // namespace
@@ -54,7 +69,7 @@ absl::Status Volume::OpenDirectory(const VersionRecord& fresh) {
   ASSIGN_OR_RETURN(const bool exists, files.Exists(directory()));
   if (!exists) {
     if (!options_.format_empty) return MakeError(ErrorKind::kNotFound, "does not exist; is its disk mounted?");
-    RETURN_IF_ERROR(files.MakeDirectories(directory()));
+    RETURN_IF_ERROR(MakeDirectoriesDurably(files, directory()));
   }
   ASSIGN_OR_RETURN(lock_, files.Lock(directory()));
   ASSIGN_OR_RETURN(const bool formatted, files.Exists(version_path));

@@ -1,0 +1,99 @@
+#include "datanode/storage/deleter.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/fault_points.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/sim_world.h"
+
+namespace cairn::datanode {
+namespace {
+
+using cairn::testing::IsOk;
+
+class DeleterTest : public ::testing::Test {
+ protected:
+  DeleterTest() : process_(world_.AddMachine("datanode")->StartProcess()) { EnableFaultPoints(); }
+  ~DeleterTest() override {
+    DisarmAllFaults();
+    deleter_.reset();
+  }
+  void Start(DeleterOptions options) {
+    deleter_ = std::make_unique<Deleter>(
+        process_, "deleter", options, [this](const Deleter::File& file) { removed_.push_back({file.id, world_.Now()}); },
+        [this] { return busy_; });
+  }
+  static Deleter::File File(uint64_t id, uint64_t bytes = 1000) { return {.id = BlockId(id), .stamp = GenerationStamp(1), .length = bytes, .used_bytes = bytes}; }
+
+  struct Removal {
+    BlockId id;
+    SteadyTime at;
+  };
+  cairn::testing::SimWorld world_{{.seed = 1}};
+  cairn::testing::SimProcess* process_;
+  bool busy_ = false;
+  std::vector<Removal> removed_;
+  std::unique_ptr<Deleter> deleter_;
+};
+
+TEST_F(DeleterTest, KeepsToItsUnlinksPerSecond) {
+  Start({.unlinks_per_second = 10, .bytes_per_second = 1e12});
+  for (uint64_t i = 1; i <= 21; ++i) deleter_->Add(File(i));
+  world_.RunFor(absl::Milliseconds(1050));
+  EXPECT_EQ(removed_.size(), 11u);
+  EXPECT_EQ(deleter_->pending_blocks(), 10u);
+  EXPECT_EQ(deleter_->pending_bytes(), 10'000u);
+  ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(10)));
+  EXPECT_EQ(removed_.size(), 21u);
+  for (uint64_t i = 1; i <= 21; ++i) EXPECT_EQ(removed_[i - 1].id, BlockId(i));  // In order.
+}
+
+TEST_F(DeleterTest, KeepsToItsBytesPerSecond) {
+  Start({.unlinks_per_second = 1e9, .bytes_per_second = 1000});
+  for (uint64_t i = 1; i <= 5; ++i) deleter_->Add(File(i, 1000));
+  ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(10)));
+  EXPECT_GE(removed_.back().at - removed_.front().at, absl::Seconds(4));
+}
+
+TEST_F(DeleterTest, YieldsToForegroundWorkButNotForEver) {
+  Start({.unlinks_per_second = 1e6, .bytes_per_second = 1e12, .longest_yield = absl::Milliseconds(200)});
+  busy_ = true;
+  deleter_->Add(File(1));
+  world_.RunFor(absl::Milliseconds(150));
+  EXPECT_TRUE(removed_.empty());
+  world_.RunFor(absl::Milliseconds(100));
+  EXPECT_EQ(removed_.size(), 1u);
+  busy_ = false;
+  deleter_->Add(File(2));
+  ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(1)));
+  EXPECT_EQ(removed_.size(), 2u);
+}
+
+TEST_F(DeleterTest, WaitsWhileItsFaultPointBlocksAndGoesOnAfterwards) {
+  Start({});
+  ASSERT_THAT(ArmFault("datanode.deleter.unlink", "block"), IsOk());
+  deleter_->Add(File(1));
+  world_.RunFor(absl::Seconds(30));
+  EXPECT_TRUE(removed_.empty());
+  DisarmAllFaults();
+  ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(5)));
+  EXPECT_EQ(removed_.size(), 1u);
+}
+
+TEST_F(DeleterTest, ClaimedFileIsNotRemoved) {
+  Start({.unlinks_per_second = 1});
+  for (uint64_t i = 1; i <= 3; ++i) deleter_->Add(File(i));
+  Deleter::File file;
+  EXPECT_EQ(deleter_->TryClaim(BlockId(2), &file), Deleter::Claim::kTaken);
+  EXPECT_EQ(file.used_bytes, 1000u);
+  EXPECT_EQ(deleter_->TryClaim(BlockId(2), &file), Deleter::Claim::kNone);
+  EXPECT_EQ(deleter_->pending_bytes(), 2000u);
+  ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(10)));
+  ASSERT_EQ(removed_.size(), 2u);
+  EXPECT_EQ(removed_[1].id, BlockId(3));
+}
+
+}  // namespace
+}  // namespace cairn::datanode

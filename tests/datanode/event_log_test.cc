@@ -1,0 +1,79 @@
+#include "datanode/storage/event_log.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/sim_world.h"
+
+namespace cairn::datanode {
+namespace {
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  static v1::ReportEvent Event(uint64_t block) {
+    v1::ReportEvent event;
+    event.set_type(v1::DROPPED);
+    event.mutable_replica()->set_block_id(block);
+    return event;
+  }
+  cairn::testing::SimWorld world_{{.seed = 1}};
+};
+
+TEST_F(EventLogTest, NumbersFromOneInOrder) {
+  EventLog log(&world_.clock());
+  EXPECT_EQ(log.last(), 0u);
+  EXPECT_EQ(log.first_kept(), 1u);
+  EXPECT_EQ(log.Append(Event(10)), 1u);
+  EXPECT_EQ(log.Append(Event(11)), 2u);
+  const EventLog::Slice slice = log.From(1, 100, 1 << 20);
+  ASSERT_EQ(slice.events.size(), 2u);
+  EXPECT_EQ(slice.events[0].number(), 1u);
+  EXPECT_EQ(slice.events[1].number(), 2u);
+  EXPECT_EQ(slice.events[1].replica().block_id(), 11u);
+}
+
+TEST_F(EventLogTest, SliceKeepsBothBoundsButGivesAtLeastOne) {
+  EventLog log(&world_.clock());
+  for (uint64_t i = 0; i < 10; ++i) log.Append(Event(i));
+  EXPECT_EQ(log.From(3, 4, 1 << 20).events.size(), 4u);
+  EXPECT_EQ(log.From(3, 4, 1).events.size(), 1u);
+  const size_t one = log.From(3, 1, 1).events[0].ByteSizeLong() + 4;
+  EXPECT_EQ(log.From(3, 10, 3 * one).events.size(), 3u);
+  EXPECT_TRUE(log.From(11, 4, 100).events.empty());
+  EXPECT_FALSE(log.From(11, 4, 100).gone);
+}
+
+TEST_F(EventLogTest, ForgetsWhatIsDurableAndSaysWhatIsGone) {
+  EventLog log(&world_.clock());
+  for (uint64_t i = 0; i < 10; ++i) log.Append(Event(i));
+  log.ForgetUpTo(4);
+  EXPECT_EQ(log.first_kept(), 5u);
+  EXPECT_TRUE(log.From(4, 10, 1 << 20).gone);
+  EXPECT_EQ(log.From(5, 10, 1 << 20).events.size(), 6u);
+  log.ForgetUpTo(100);
+  EXPECT_EQ(log.first_kept(), 11u);
+  EXPECT_EQ(log.last(), 10u);
+  EXPECT_EQ(log.Append(Event(10)), 11u);
+}
+
+TEST_F(EventLogTest, IsBounded) {
+  EventLog log(&world_.clock(), 3);
+  for (uint64_t i = 0; i < 10; ++i) log.Append(Event(i));
+  EXPECT_EQ(log.kept(), 3u);
+  EXPECT_EQ(log.first_kept(), 8u);
+  EXPECT_TRUE(log.From(7, 1, 100).gone);
+}
+
+TEST_F(EventLogTest, WakesOnAppendAndKnowsItsOldestAge) {
+  EventLog log(&world_.clock());
+  int wakes = 0;
+  log.SetWake([&wakes] { ++wakes; });
+  EXPECT_EQ(log.OldestAge(), absl::ZeroDuration());
+  log.Append(Event(1));
+  world_.RunFor(absl::Seconds(2));
+  log.Append(Event(2));
+  EXPECT_EQ(wakes, 2);
+  EXPECT_EQ(log.OldestAge(), absl::Seconds(2));
+}
+
+}  // namespace
+}  // namespace cairn::datanode
