@@ -405,6 +405,15 @@ absl::Status FileBlockStore::MarkCorrupt(const Found& found, const std::string& 
   const BlockId id = found.description.id;
   Volume* volume = found.volume;
   const absl::Status corrupt = MakeError(ErrorKind::kChecksum, fmt::format("block {}: {}: {}", id.value(), volume->PathOf(id), why));
+  // One that is being written loses its writer first, which would go on with slots that know nothing of the flag.
+  std::shared_ptr<WriterLink> writer;
+  {
+    MutexLock lock(volume->shard().mu);
+    const auto at = volume->shard().replicas.find(id);
+    if (at != volume->shard().replicas.end() && at->second.open() != nullptr) writer = at->second.open()->writer;
+    if (writer != nullptr) writer->Revoke();
+  }
+  if (writer != nullptr) writer->Stop();
   // A file whose header is gone takes no flag; the next start quarantines it.
   absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
       ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_);

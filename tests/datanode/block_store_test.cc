@@ -352,11 +352,27 @@ TEST_F(BlockStoreTest, FlippedByteIsFoundByVerifyFlaggedAndReported) {
   EXPECT_EQ(*Read(kBlock), Pattern(0, 70'000));
 }
 
-TEST_F(BlockStoreTest, VerifyRefusesOtherStampsAndOpenReplicas) {
+TEST_F(BlockStoreTest, VerifyRefusesOtherStampsAndReplicasThatAwaitRecovery) {
   Put(kBlock, 10);
   EXPECT_THAT(store().Verify(kBlock, GenerationStamp(1002)), HasKind(ErrorKind::kStaleGeneration));
-  auto writer = MustCreate(BlockId(kBlock.value() + 16));
-  EXPECT_THAT(store().Verify(BlockId(kBlock.value() + 16), kStamp), HasKind(ErrorKind::kInvalidArgument));
+  const BlockId open(kBlock.value() + 16);
+  MustCreate(open);
+  KillAndOpen();
+  EXPECT_THAT(store().Verify(open, kStamp), HasKind(ErrorKind::kInvalidArgument));
+}
+
+TEST_F(BlockStoreTest, ReplicaThatIsFoundCorruptWhileItIsWrittenLosesItsWriter) {
+  auto writer = MustCreate();
+  ASSERT_THAT(WritePattern(*writer, 0, 5000), IsOk());
+  EXPECT_THAT(store().Verify(kBlock, kStamp), IsOk());
+  ASSERT_THAT(machine_->disk().FlipByte(PathOf(kBlock), DataOffset(1 << 20, 512) + 600), IsOk());
+  EXPECT_THAT(store().Verify(kBlock, kStamp), HasKind(ErrorKind::kChecksum));
+  EXPECT_THAT(EventsOf(v1::CORRUPT), SizeIs(1));
+  EXPECT_THAT(WritePattern(*writer, 5000, 10), HasKind(ErrorKind::kCancelled));
+  EXPECT_THAT(store().RecoverRbw(kBlock, kStamp, GenerationStamp(1002), 0, 5000), HasKind(ErrorKind::kChecksum));
+  writer.reset();
+  CutPowerAndOpen();
+  EXPECT_TRUE(store().Describe(kBlock)->corrupt);
 }
 
 TEST_F(BlockStoreTest, FailedSyncStopsTheVolumeForGood) {
