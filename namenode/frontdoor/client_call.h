@@ -15,6 +15,10 @@ namespace cairn::namenode {
 
 uint64_t HashOfRequest(const std::string& bytes);  // XXH3-64 with seed 0.
 
+// Where the caller runs: what it says, else its address as the transport saw it, without protocol and port
+// ("ipv4:10.0.0.1:4711" and "10.0.0.1:4711" are 10.0.0.1, "ipv6:[::1]:4711" is ::1).
+std::string HostOfCaller(const std::string& client_host, const std::string& peer);
+
 template <class Request, class Response>
 void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
                              void (ClientService::*handle)(Call<Request, Response>)) {

@@ -93,7 +93,7 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
     // A number out of range is refused by Apply, with the key that sets it.
     wanted.replication = std::clamp(create.replication(), 1u, std::max(options_.limits.max_replication, 1u));
     wanted.block_size_bytes = create.block_size_bytes();
-    wanted.client_host = request.client_host().empty() ? call.context.peer : request.client_host();
+    wanted.client_host = HostOfCaller(request.client_host(), call.context.peer);
     wanted.excluded.assign(request.excluded().begin(), request.excluded().end());
     const absl::StatusOr<std::vector<StorageNumber>> targets = replicas_->ChooseTargets(wanted);
     if (!targets.ok()) return call.done(Annotate(targets.status(), fmt::format("create {}", request.path())));
@@ -136,7 +136,7 @@ void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> c
       ReplicaPlane::TargetRequest wanted;
       wanted.replication = file->record.replication();
       wanted.block_size_bytes = file->record.block_size_bytes();
-      wanted.client_host = request.client_host().empty() ? call.context.peer : request.client_host();
+      wanted.client_host = HostOfCaller(request.client_host(), call.context.peer);
       wanted.excluded.assign(request.excluded().begin(), request.excluded().end());
       const absl::StatusOr<std::vector<StorageNumber>> targets = replicas_->ChooseTargets(wanted);
       if (!targets.ok()) return call.done(Annotate(targets.status(), fmt::format("addBlock {}", request.path())));

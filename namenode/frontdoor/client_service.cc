@@ -2,6 +2,9 @@
 
 #include <xxhash.h>
 
+#include <string_view>
+#include <utility>
+
 #include "common/block_token.h"
 #include "common/check.h"
 #include "namenode/frontdoor/client_call.h"
@@ -10,6 +13,22 @@
 namespace cairn::namenode {
 
 uint64_t HashOfRequest(const std::string& bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::string HostOfCaller(const std::string& client_host, const std::string& peer) {
+  if (!client_host.empty()) return client_host;
+  std::string_view host = peer;
+  for (const std::string_view protocol : {"ipv4:", "ipv6:"})
+    if (host.starts_with(protocol)) host.remove_prefix(protocol.size());
+  // gRPC escapes the brackets of IPv6 addresses in some versions.
+  for (const auto& [open, close] : {std::pair<std::string_view, std::string_view>{"[", "]"}, {"%5B", "%5D"}}) {
+    const size_t end = host.find(close);
+    if (host.starts_with(open) && end != std::string_view::npos) return std::string(host.substr(open.size(), end - open.size()));
+  }
+  const size_t colon = host.find(':');
+  // More than one colon: an IPv6 address without a port.
+  if (colon != std::string_view::npos && host.find(':', colon + 1) == std::string_view::npos) host = host.substr(0, colon);
+  return std::string(host);
+}
 
 ClientService::ClientService(Options options, ReplicaPlane::Identity identity, NamespaceAccess* space, ReplicaPlane* replicas,
                              LeaseMonitor* leases, std::vector<Executor*> readers, const Clock* clock)
@@ -127,7 +146,7 @@ void ClientService::OnGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::G
   if (!blocks.ok()) return call.done(blocks.status());
   v1::GetBlockLocationsResponse response;
   *response.mutable_status() = ToFileStatus(inode->record, call.request.path());
-  const std::string& host = call.request.client_host().empty() ? call.context.peer : call.request.client_host();
+  const std::string host = HostOfCaller(call.request.client_host(), call.context.peer);
   for (const BlockOfFile& block : *blocks) {
     v1::LocatedBlock& located = *response.add_blocks();
     located.mutable_block()->set_id(block.id.value());

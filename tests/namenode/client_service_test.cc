@@ -1,6 +1,7 @@
 #include "namenode/frontdoor/client_service.h"
 
 #include "common/block_token.h"
+#include "namenode/frontdoor/client_call.h"
 #include "namenode/namespace/retry_table.h"
 #include "namenode/namespace_gateway.h"
 #include "tests/testing/fake_replica_plane.h"
@@ -357,6 +358,16 @@ TEST_F(ClientServiceTest, RenewalsAndDefaultsAndBadReplicas) {
   report.mutable_replicas(0)->mutable_block()->set_id(48);
   ASSERT_THAT(Call(&ClientService::ReportBadReplicas, WithHeader(report)), IsOk());
   EXPECT_THAT(replicas_.bad, ElementsAre("48@s2"));
+}
+
+TEST_F(ClientServiceTest, TheCallersHostIsTakenFromItsAddress) {
+  EXPECT_EQ(HostOfCaller("me", "ipv4:10.0.0.1:4711"), "me");
+  EXPECT_EQ(HostOfCaller("", "ipv4:10.0.0.1:4711"), "10.0.0.1");
+  EXPECT_EQ(HostOfCaller("", "10.0.0.1:4711"), "10.0.0.1");
+  EXPECT_EQ(HostOfCaller("", "ipv6:[::1]:4711"), "::1");
+  EXPECT_EQ(HostOfCaller("", "ipv6:%5B::1%5D:4711"), "::1");
+  EXPECT_EQ(HostOfCaller("", "::1"), "::1");
+  EXPECT_EQ(HostOfCaller("", ""), "");
 }
 
 TEST_F(ClientServiceTest, TheObserverHearsOfEachCall) {
