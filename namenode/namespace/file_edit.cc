@@ -160,9 +160,8 @@ absl::Status FileEdit::TakeReserved(const v1::Mutation::Commit* previous, uint64
   if (last_ && last_->id == id) {
     // Taken by an earlier call; the one before it must have been committed just so.
     ASSIGN_OR_RETURN(const std::optional<BlockAt> before, Penultimate());
-    const bool same = previous == nullptr ? !before
-                                          : before && before->id.value() == previous->block().id() &&
-                                                before->record.length_bytes() == previous->block().length_bytes();
+    const bool same = previous == nullptr || (before && before->id.value() == previous->block().id() &&
+                                              before->record.length_bytes() == previous->block().length_bytes());
     if (same) return absl::OkStatus();
     return BlockError(ErrorKind::kInvalidArgument, "WRONG_BLOCK", path_, id, "it was taken after another block than the one named");
   }

@@ -227,6 +227,12 @@ TEST_F(BlockOps, AReservedBlockIsNoPartOfTheFileUntilACommitNamesIt) {
   EXPECT_EQ(Inode("/d/f").block_count(), 2u);
   EXPECT_EQ(Inode("/d/f").reserved_block_id(), 0u);
   EXPECT_EQ(space_.Must(use).block().id(), second.id());  // Asked again.
+  v1::Mutation without_previous = use;
+  without_previous.mutable_add_block()->clear_previous();
+  EXPECT_EQ(space_.Must(without_previous).block().id(), second.id());
+  v1::Mutation after_another = use;
+  after_another.mutable_add_block()->mutable_previous()->mutable_block()->set_length_bytes(5);
+  EXPECT_THAT(space_.Apply(after_another), HasReason("WRONG_BLOCK"));
   EXPECT_EQ(Inode("/d/f").block_count(), 2u);
   space_.Must(CompleteWith(second, 3, {4, 6}));
   EXPECT_EQ(Inode("/d/f").length_bytes(), kBlockSize + 3);
