@@ -98,7 +98,9 @@ TEST_F(BlockStoreTest, RandomOverlappingPacketsGiveTheBytesThatCameFirst) {
       const size_t length = static_cast<size_t>(random.Below(3 * chunk));
       const std::string data = Pattern(offset, length);
       const std::string checksums = random.OneIn(4) ? "" : ChecksumsOf(data, chunk, writer->checksum_type());
-      ASSERT_THAT(writer->Write({.offset = offset, .data = data, .checksums = checksums, .verify = random.OneIn(2), .sync = random.OneIn(9)}), IsOk())
+      ASSERT_THAT(
+          writer->Write({.offset = offset, .data = data, .checksums = checksums, .verify = random.OneIn(2), .sync = random.OneIn(9)}),
+          IsOk())
           << "seed " << seed;
       received = std::max(received, offset + length);
       ASSERT_EQ(writer->received(), received);

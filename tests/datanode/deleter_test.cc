@@ -25,7 +25,9 @@ class DeleterTest : public ::testing::Test {
         process_, "deleter", options, [this](const Deleter::File& file) { removed_.push_back({file.id, world_.Now()}); },
         [this] { return busy_; });
   }
-  static Deleter::File File(uint64_t id, uint64_t bytes = 1000) { return {.id = BlockId(id), .stamp = GenerationStamp(1), .length = bytes, .used_bytes = bytes}; }
+  static Deleter::File File(uint64_t id, uint64_t bytes = 1000) {
+    return {.id = BlockId(id), .stamp = GenerationStamp(1), .length = bytes, .used_bytes = bytes};
+  }
 
   struct Removal {
     BlockId id;

@@ -37,15 +37,17 @@ ChecksumPlan Expected(std::string_view all, uint64_t received, uint64_t end) {
 }
 
 StoredEnd EndOf(std::string_view all, uint64_t received) {
-  return {.received = received, .partial_checksum = received % kChunk == 0 ? 0 : Crc(all.substr(received - received % kChunk, received % kChunk))};
+  return {.received = received,
+          .partial_checksum = received % kChunk == 0 ? 0 : Crc(all.substr(received - received % kChunk, received % kChunk))};
 }
 
 class PacketChecksums : public ::testing::Test {
  protected:
   absl::StatusOr<ChecksumPlan> Plan(uint64_t received, uint64_t offset, std::string data, std::string checksums, bool verify) {
     const StoredEnd end = EndOf(all_, received);
-    return PlanChecksums(ChecksumType::kCrc32c, kChunk, end, offset, data, checksums, verify,
-                         [this, received]() -> absl::StatusOr<std::string> { return stored_.substr(received - received % kChunk, received % kChunk); });
+    return PlanChecksums(
+        ChecksumType::kCrc32c, kChunk, end, offset, data, checksums, verify,
+        [this, received]() -> absl::StatusOr<std::string> { return stored_.substr(received - received % kChunk, received % kChunk); });
   }
   std::string Part(uint64_t offset, uint64_t end) const { return all_.substr(offset, end - offset); }
 

@@ -128,7 +128,8 @@ TEST_F(ReplicaFileTest, AfterARebootTheLengthIsTheLongestVerifyingPrefix) {
 }
 
 TEST_F(ReplicaFileTest, CutReplicaNeverGrowsBackWhereverPowerFails) {
-  for (const char* point : {"", "replica_file.before_sync", "replica_file.after_sync", "replica_file.before_cut_region", "replica_file.before_cut_data"}) {
+  for (const char* point :
+       {"", "replica_file.before_sync", "replica_file.after_sync", "replica_file.before_cut_region", "replica_file.before_cut_data"}) {
     for (const bool power_cut : {false, true}) {
       auto file = Create();
       Fill(*file, 512 * 10);

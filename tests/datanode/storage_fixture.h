@@ -88,7 +88,8 @@ class StorageTest : public ::testing::Test {
   EventLog& events() { return *events_; }
   std::string storage(size_t index = 0) { return store().Statistics()[index].storage_uuid(); }
 
-  absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(BlockId id = kBlock, GenerationStamp stamp = kStamp, BlockStore::CreateOptions options = {}) {
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(BlockId id = kBlock, GenerationStamp stamp = kStamp,
+                                                        BlockStore::CreateOptions options = {}) {
     const absl::StatusOr<BlockStore::Placement> placement = store().Place(options);
     if (!placement.ok()) return placement.status();
     return store().CreateRbw(*placement, id, stamp, options);
@@ -119,7 +120,8 @@ class StorageTest : public ::testing::Test {
     const uint64_t chunks = (data.size() + reader.bytes_per_checksum() - 1) / reader.bytes_per_checksum();
     const absl::StatusOr<std::string> checksums = reader.ReadChecksums(0, chunks);
     if (!checksums.ok()) return checksums.status();
-    if (const absl::Status verified = VerifyChunkChecksums(reader.checksum_type(), reader.bytes_per_checksum(), data, *checksums); !verified.ok()) {
+    if (const absl::Status verified = VerifyChunkChecksums(reader.checksum_type(), reader.bytes_per_checksum(), data, *checksums);
+        !verified.ok()) {
       return verified;
     }
     return data;
