@@ -42,7 +42,7 @@ class SimNetwork {
   void Block(SimMachine* from, SimMachine* to);  // One way.
   void Unblock(SimMachine* from, SimMachine* to);
   void Partition(SimMachine* a, SimMachine* b);  // Both ways.
-  void Isolate(SimMachine* machine);             // From all others, both ways.
+  void Isolate(SimMachine* machine);             // From all others there are, both ways.
   void Heal();                                   // Unblocks every link.
   // Breaks every connection and call between the two (or of one machine); new ones can be made at once.
   void Cut(SimMachine* a, SimMachine* b);

@@ -29,6 +29,7 @@
 // variables) must not run in a simulation: use FaultHold and Events.
 //
 // RocksDB: SimProcess::rocksdb_env() is a SimRocksdbEnv over the process's files, whose jobs run when no task can.
+// The api interfaces between processes: SimService and SimClientNamenode and its like, in tests/testing/sim_rpc.h.
 
 #include <cstdint>
 #include <functional>
