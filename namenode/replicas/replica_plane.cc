@@ -248,6 +248,7 @@ void Core::OnReportsOpened(const std::shared_ptr<ReportSession>& session) {
   const auto found = report_sessions_.find(session->datanode_uuid());
   const std::shared_ptr<ReportSession> older = found == report_sessions_.end() ? nullptr : found->second;
   report_sessions_[session->datanode_uuid()] = session;
+  unsynced_ = true;  // So that it hears soon what is durable of an earlier connection's events.
   if (older) older->End(MakeError(ErrorKind::kCancelled, "a newer report stream of this DataNode"));
 }
 

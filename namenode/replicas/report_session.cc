@@ -74,7 +74,9 @@ void ReportSession::Handle(const v1::ReportUp& message) {
 
 void ReportSession::HandleHello(const v1::ReportHello& hello) {
   const Incarnation incarnation(hello.incarnation());
-  if (absl::Status known = parts_.registry->Heard(hello.datanode_uuid(), incarnation); !known.ok()) return Reject(v1::START_AFRESH, known);
+  if (absl::Status known = parts_.registry->Heard(hello.datanode_uuid(), incarnation); !known.ok()) {
+    return End(std::move(known));  // Its kind says it all: register, then come again.
+  }
   datanode_uuid_ = hello.datanode_uuid();
   incarnation_ = incarnation;
   applier_.emplace(datanode_uuid_, incarnation_, parts_.epoch, parts_.store, parts_.registry);
@@ -129,7 +131,7 @@ void ReportSession::RequestBlock(const std::string& storage_uuid, BlockId block)
 }
 
 void ReportSession::HandleEvents(const v1::ReportUp::Events& events) {
-  if (absl::Status known = parts_.registry->Heard(datanode_uuid_, incarnation_); !known.ok()) return Reject(v1::START_AFRESH, known);
+  if (absl::Status known = parts_.registry->Heard(datanode_uuid_, incarnation_); !known.ok()) return End(std::move(known));
   if (events.events_size() > kMaxEvents || events.ByteSizeLong() > kMaxMessageBytes)
     return Reject(v1::START_AFRESH, MakeError(ErrorKind::kInvalidArgument, fmt::format("report stream: a message of {} events, {} bytes",
                                                                                        events.events_size(), events.ByteSizeLong())));

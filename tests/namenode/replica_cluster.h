@@ -121,6 +121,9 @@ class ReplicaCluster {
     return copies;
   }
 
+  cairn::testing::SimMachine* machine() { return machine_; }
+  cairn::testing::SimProcess* process() { return process_; }
+
   cairn::testing::SimWorld world;
   FakeSpace space;
   ReplicaPlane::Options options;
