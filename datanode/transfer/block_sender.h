@@ -12,7 +12,7 @@ namespace cairn::datanode {
 
 // Opens a replica on its disk. kReplicaNotFound, kStaleGeneration, kChecksum as BlockStore::OpenForRead.
 Awaitable<absl::StatusOr<std::shared_ptr<ReplicaReader>>> OpenForReading(BlockStore* store, Executor* executor, BlockId id,
-                                                                      GenerationStamp at_least);
+                                                                         GenerationStamp at_least);
 
 // One READ_BLOCK: answers, sends the packets, and waits for the reader's verdict. Whole chunks are sent, so the first packet may begin
 // before the wanted bytes and the last may end behind them. Belongs to the connection's executor; all pointers outlive it.

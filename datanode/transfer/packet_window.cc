@@ -1,5 +1,6 @@
 #include "datanode/transfer/packet_window.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,12 +10,17 @@
 
 namespace cairn::datanode {
 
-PacketWindow::PacketWindow(Executor* executor, size_t max_bytes, bool mirrored)
-    : max_bytes_(max_bytes), mirrored_(mirrored), changed_(executor), room_(executor) {}
+PacketWindow::PacketWindow(Executor* executor, size_t max_bytes, const Share& share, bool mirrored)
+    : max_bytes_(max_bytes), share_(share), mirrored_(mirrored), changed_(executor), room_(executor) {}
+
+size_t PacketWindow::MaxBytes() const {
+  const uint64_t streams = std::max<uint64_t>(share_.active_streams->load(std::memory_order_relaxed), 1);
+  return std::min<size_t>(max_bytes_, static_cast<size_t>(share_.total_bytes / streams));
+}
 
 Awaitable<bool> PacketWindow::WaitForRoom() {
   // A packet larger than the bound passes alone.
-  while (!closed_ && (packets_.size() >= kMaxPackets || (held_bytes_ > 0 && held_bytes_ >= max_bytes_))) {
+  while (!closed_ && (packets_.size() >= kMaxPackets || (held_bytes_ > 0 && held_bytes_ >= MaxBytes()))) {
     room_.Reset();
     const bool set = co_await room_.Wait(SteadyTime::Infinite());
     static_cast<void>(set);

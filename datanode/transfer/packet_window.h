@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,8 +36,14 @@ class PacketWindow {
 
   static constexpr size_t kMaxPackets = 8192;
 
+  // What all streams of the node may hold together; each has an equal part of it, if that is less than its own bound.
+  struct Share {
+    size_t total_bytes;
+    const std::atomic<uint64_t>* active_streams;  // Outlives the window.
+  };
+
   // `mirrored`: there is a node downstream, so packets are also forwarded and acknowledged there.
-  PacketWindow(Executor* executor, size_t max_bytes, bool mirrored);
+  PacketWindow(Executor* executor, size_t max_bytes, const Share& share, bool mirrored);
 
   // True as soon as another packet may be taken; false once closed.
   Awaitable<bool> WaitForRoom();
@@ -71,7 +78,10 @@ class PacketWindow {
   InFlight* Find(uint64_t number);
   void ReleaseIfDone(InFlight* packet);
 
+  size_t MaxBytes() const;
+
   const size_t max_bytes_;
+  const Share share_;
   const bool mirrored_;
   std::deque<InFlight> packets_;
   uint64_t first_ = 0;         // Number of packets_.front().

@@ -28,6 +28,7 @@ struct TransferOptions {
   size_t io_threads = 2;                               // cairn.datanode.transfer.threads
   size_t max_streams = 4096;                           // dfs.datanode.max.transfer.threads: operations at once; more are told BUSY.
   size_t window_bytes = 8 << 20;                       // cairn.datanode.stream.window: received, not yet written and forwarded.
+  size_t memory_bytes = 1 << 30;                       // cairn.datanode.transfer.memory: the same for all streams together.
   size_t read_packet_bytes = 64 << 10;                 // cairn.datanode.read.packet-size, for readers that ask for nothing.
   size_t transfer_packet_bytes = 1 << 20;              // cairn.datanode.transfer.packet-size, between DataNodes.
   absl::Duration connect_timeout = absl::Seconds(10);  // cairn.datanode.connect.timeout
