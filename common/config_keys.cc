@@ -136,6 +136,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"cairn.datanode.transfer.threads", ValueType::kInt, "2", "", 1, 256, "Threads that carry them.", "DataNode: limits"},
     {"cairn.datanode.stream.window", ValueType::kBytes, "8m", "", 65536, 1073741824,
      "Bytes of one stream received and not yet written and forwarded; what pushes back on the sender.", "DataNode: limits"},
+    {"cairn.datanode.transfer.memory", ValueType::kBytes, "1g", "", 1048576, 1099511627776,
+     "The same for all streams together; each has an equal part, if that is less than its window.", "DataNode: limits"},
     {"cairn.datanode.read.packet-size", ValueType::kBytes, "64k", "", 4096, 4194304, "Data of one packet for readers that ask for no size.",
      "DataNode: limits"},
     {"cairn.datanode.transfer.packet-size", ValueType::kBytes, "1m", "", 65536, 4194304, "Data of one packet between DataNodes.",
