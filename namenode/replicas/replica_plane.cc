@@ -22,8 +22,7 @@ namespace {
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 constexpr size_t kRowsAtOnce = 1000;
 
-DatanodeRegistry::Options RegistryOptions(const ReplicaPlane::Options& options,
-                                          const ReplicaPlane::Identity& identity) {
+DatanodeRegistry::Options RegistryOptions(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity) {
   DatanodeRegistry::Options result;
   result.cluster_id = identity.cluster_id;
   result.pool_id = identity.pool_id;
@@ -40,8 +39,8 @@ DatanodeRegistry::Options RegistryOptions(const ReplicaPlane::Options& options,
 // report sessions. The registry and reads of the store are for all threads.
 class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
  public:
-  Core(ReplicaPlane::Options options, ReplicaPlane::Identity identity, NamespaceForReplicas* space, Env* env,
-       Executor* executor, Executor* store_executor, std::unique_ptr<ReplicaStore> store)
+  Core(ReplicaPlane::Options options, ReplicaPlane::Identity identity, NamespaceForReplicas* space, Env* env, Executor* executor,
+       Executor* store_executor, std::unique_ptr<ReplicaStore> store)
       : options_(std::move(options)),
         identity_(std::move(identity)),
         space_(space),
@@ -69,13 +68,11 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
 
   void Register(v1::RegisterRequest request, api::Done<v1::RegisterResponse> done);
   void Heartbeat(const v1::HeartbeatRequest& request, api::Done<v1::HeartbeatResponse> done);
-  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(
-      std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) {
+  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) {
     ReportSession::Parts parts{identity_.epoch, store_.get(), &registry_, clock_, options_.walk_period};
     return std::make_shared<ReportSession>(std::move(parts), weak_from_this(), store_executor_, std::move(handler));
   }
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(
-      std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) {
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) {
     return std::make_shared<CommandSession>(identity_.epoch, blocks_, executor_, std::move(handler));
   }
 
@@ -114,8 +111,7 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
 
  private:
   absl::Status ReadNextIds();
-  void FinishRegister(const v1::RegisterRequest& request, const std::vector<StorageNumber>& numbers,
-                      api::Done<v1::RegisterResponse> done);
+  void FinishRegister(const v1::RegisterRequest& request, const std::vector<StorageNumber>& numbers, api::Done<v1::RegisterResponse> done);
   void AskStorage(std::string datanode_uuid, std::string storage_uuid, BlockId block);
   void ScheduleTick();
   void ScheduleSync();
@@ -175,8 +171,7 @@ void Core::Register(v1::RegisterRequest request, api::Done<v1::RegisterResponse>
                            [weak = weak_from_this(), request = std::move(request),
                             done = std::move(done)](absl::StatusOr<std::vector<StorageNumber>> given) mutable {
                              const std::shared_ptr<Core> self = weak.lock();
-                             if (!self || self->stopped_)
-                               return done(MakeError(ErrorKind::kCancelled, "the NameNode is stopping"));
+                             if (!self || self->stopped_) return done(MakeError(ErrorKind::kCancelled, "the NameNode is stopping"));
                              if (!given.ok()) return done(given.status());
                              if (given->size() != static_cast<size_t>(request.storages_size()))
                                return done(absl::InternalError("storages were not all given numbers"));
@@ -188,7 +183,10 @@ void Core::FinishRegister(const v1::RegisterRequest& request, const std::vector<
                           api::Done<v1::RegisterResponse> done) {
   absl::StatusOr<DatanodeRegistry::Registered> registered = registry_.Register(request, numbers);
   if (!registered.ok()) return done(registered.status());
-  if (request.highest_block_id() > next_block_id_.load() || request.highest_generation_stamp() > next_stamp_.load()) {
+  const auto ahead_of_us = [&] {
+    return request.highest_block_id() > next_block_id_.load() || request.highest_generation_stamp() > next_stamp_.load();
+  };
+  if (ahead_of_us() && ReadNextIds().ok() && ahead_of_us()) {  // What we remember may be a second old.
     // The DataNode heard of ids that this namespace has not given out: it was rolled back, and what it does
     // not know may be precious.
     PostToBlocks([](BlockManager& blocks) { blocks.KeepUnknown(); });
@@ -229,8 +227,7 @@ absl::StatusOr<std::vector<StorageNumber>> Core::ChooseTargets(const ReplicaPlan
   placement.client_host = request.client_host;
   placement.excluded = request.excluded;
   for (StorageNumber storage : request.existing)
-    if (std::optional<StorageStanding> standing = registry_.StandingOf(storage))
-      placement.holding.push_back(standing->datanode_uuid);
+    if (std::optional<StorageStanding> standing = registry_.StandingOf(storage)) placement.holding.push_back(standing->datanode_uuid);
   const std::vector<PlacementNode> nodes = registry_.PlacementNodes();
   std::optional<Random> random;
   {
@@ -256,9 +253,7 @@ void Core::OnReportEffects(const std::string& datanode_uuid, Incarnation incarna
   unsynced_ = true;
   if (effects.marked) registry_.SetMarked(datanode_uuid, incarnation);
   for (StorageNumber storage : effects.removed) DropRows(storage);
-  PostToBlocks([incarnation, effects = std::move(effects)](BlockManager& blocks) {
-    blocks.OnReportEffects(incarnation, effects);
-  });
+  PostToBlocks([incarnation, effects = std::move(effects)](BlockManager& blocks) { blocks.OnReportEffects(incarnation, effects); });
 }
 
 void Core::DropRows(StorageNumber storage) {
@@ -339,8 +334,7 @@ void Core::Stop(absl::AnyInvocable<void()> then) {
     Executor* const store_executor = self->store_executor_;
     store_executor->Post([self = std::move(self), then = std::move(then)]() mutable {
       const absl::btree_map<std::string, std::shared_ptr<ReportSession>> sessions = self->report_sessions_;
-      for (const auto& [uuid, session] : sessions)
-        session->End(MakeError(ErrorKind::kCancelled, "the NameNode is stopping"));
+      for (const auto& [uuid, session] : sessions) session->End(MakeError(ErrorKind::kCancelled, "the NameNode is stopping"));
       IgnoreError(self->store_->Sync(), "what is not durable is asked for again");
       Executor* const executor = self->executor_;
       self.reset();
@@ -357,33 +351,26 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
     static_cast<void>(context);
     core_->Register(std::move(request), std::move(done));
   }
-  void Heartbeat(api::CallContext context, v1::HeartbeatRequest request,
-                 api::Done<v1::HeartbeatResponse> done) override {
+  void Heartbeat(api::CallContext context, v1::HeartbeatRequest request, api::Done<v1::HeartbeatResponse> done) override {
     static_cast<void>(context);
     core_->Heartbeat(request, std::move(done));
   }
-  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(
-      api::CallContext context, std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
+  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext context,
+                                                          std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
     static_cast<void>(context);
     return core_->Reports(std::move(handler));
   }
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(
-      api::CallContext context, std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override {
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext context,
+                                                            std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override {
     static_cast<void>(context);
     return core_->Commands(std::move(handler));
   }
-  absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) override {
-    return core_->ChooseTargets(request);
-  }
+  absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) override { return core_->ChooseTargets(request); }
   Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) override {
     return core_->Locate(id, record, client_host);
   }
-  std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) override {
-    return core_->registry().LocationOf(storage);
-  }
-  std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) override {
-    return core_->registry().NumberOf(storage_uuid);
-  }
+  std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) override { return core_->registry().LocationOf(storage); }
+  std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) override { return core_->registry().NumberOf(storage_uuid); }
   void OnBlocksChanged(const std::vector<BlockId>& blocks) override {
     core_->PostToBlocks([blocks](BlockManager& manager) { manager.Judge(blocks); });
   }
@@ -405,8 +392,7 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ReplicaPlane>> ReplicaPlane::Open(Options options, Identity identity,
-                                                                 NamespaceForReplicas* space, Env* env,
+absl::StatusOr<std::unique_ptr<ReplicaPlane>> ReplicaPlane::Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
                                                                  Executor* executor, Executor* store_executor) {
   ReplicaStore::Options store_options;
   store_options.directory = options.directory;
@@ -415,8 +401,7 @@ absl::StatusOr<std::unique_ptr<ReplicaPlane>> ReplicaPlane::Open(Options options
   store_options.cluster_id = identity.cluster_id;
   store_options.pool_id = identity.pool_id;
   ASSIGN_OR_RETURN(std::unique_ptr<ReplicaStore> store, ReplicaStore::Open(store_options, env));
-  auto core = std::make_shared<Core>(std::move(options), std::move(identity), space, env, executor, store_executor,
-                                     std::move(store));
+  auto core = std::make_shared<Core>(std::move(options), std::move(identity), space, env, executor, store_executor, std::move(store));
   RETURN_IF_ERROR(core->Start(env->NewRandom()));
   return std::make_unique<ReplicaPlaneImpl>(std::move(core));
 }
