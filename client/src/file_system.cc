@@ -67,10 +67,11 @@ class BlockingFileSystem : public FileSystem {
     *more = answer.has_more();
     std::vector<FileStatus> entries;
     entries.reserve(static_cast<size_t>(answer.entries_size()));
-    for (const v1::FileStatus& entry : answer.entries()) {
-      // Of a file: itself, whose name is the end of the path that was asked for.
-      const bool itself = !entry.is_directory() && answer.entries_size() == 1 && (entry.path().empty() || entry.path().starts_with('/'));
-      entries.push_back(ToFileStatus(entry, itself ? path : ChildPath(path, entry.path())));
+    for (const v1::FileStatus& entry : answer.entries()) entries.push_back(ToFileStatus(entry, ChildPath(path, entry.path())));
+    // A file is listed as itself, by its name; so is a directory's only child that happens to be called like it.
+    if (entries.size() == 1 && !entries[0].is_directory && path.ends_with("/" + answer.entries(0).path())) {
+      ASSIGN_OR_RETURN(FileStatus itself, GetFileStatus(path));
+      if (!itself.is_directory) entries[0] = std::move(itself);
     }
     return entries;
   }

@@ -106,7 +106,7 @@ absl::StatusOr<v1::LocatedBlock> FakeNamenode::Allocate(File* file, const google
   v1::LocatedBlock located;
   *located.mutable_block() = state.block;
   located.set_offset_bytes(file->length());
-  located.set_token(fmt::format("token of {}", state.block.id()));
+  if (tokens) located.set_token(fmt::format("token of {}", state.block.id()));
   for (const v1::StorageLocation& node : state.expected) *located.add_locations() = node;
   file->blocks.push_back(std::move(state));
   return located;
@@ -176,7 +176,7 @@ absl::StatusOr<v1::UpdateBlockForPipelineResponse> FakeNamenode::DoUpdateBlockFo
   if (file->blocks.empty() || file->blocks.back().block.id() != request.block().id()) return Wrong("not the last block");
   v1::UpdateBlockForPipelineResponse response;
   response.set_new_generation_stamp(next_stamp_++);
-  response.set_token("new token");
+  if (tokens) response.set_token("new token");
   return response;
 }
 
@@ -226,6 +226,10 @@ absl::StatusOr<v1::GetFileInfoResponse> FakeNamenode::DoGetFileInfo(const v1::Ge
 
 absl::StatusOr<v1::ListResponse> FakeNamenode::DoList(const v1::ListRequest& request) {
   v1::ListResponse response;
+  if (const auto file = files.find(request.path()); file != files.end()) {
+    *response.add_entries() = StatusOf(file->first.substr(file->first.rfind('/') + 1), file->second);
+    return response;
+  }
   const size_t limit = request.limit() == 0 ? 1000 : request.limit();
   for (const auto& [path, file] : files) {
     const std::string name = path.substr(path.rfind('/') + 1);

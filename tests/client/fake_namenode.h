@@ -42,6 +42,7 @@ class FakeNamenode : public api::ClientNamenode {
   uint32_t replication = 3;
   uint64_t block_size = 1 << 20;
   std::map<std::string, File> files;
+  bool tokens = true;  // Gives block tokens, which only fake DataNodes let pass.
 
   // What was asked, and what to do wrong.
   std::map<std::string, int> calls;                         // Requests that came, repetitions too.

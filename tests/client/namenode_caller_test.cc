@@ -113,6 +113,14 @@ TEST(NamenodeCaller, ListFetchesPagesAsNeeded) {
   EXPECT_EQ(cluster.namenode().calls["List"], 3);
 }
 
+TEST(NamenodeCaller, AFileIsListedAsItself) {
+  ClientCluster cluster;
+  ASSERT_TRUE(cluster.Put("/d/a", "x").ok());
+  const std::vector<FileStatus> listed = cluster.files().List("/d/a").value();
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].path, "/d/a");
+}
+
 // Slots, with executors of a world of their own.
 class RetrySlotsTest : public ::testing::Test {
  protected:
