@@ -15,11 +15,12 @@ class WriteProgress {
   explicit WriteProgress(Env* env) : env_(env) {}
 
   // Bytes handed over and not acknowledged by the whole pipeline.
-  uint64_t pending_bytes() const { return pending_bytes_.load(std::memory_order_acquire); }
+  uint64_t pending_bytes() const { return pending_bytes_.load(); }
   void AddPending(uint64_t bytes) { pending_bytes_.fetch_add(bytes, std::memory_order_acq_rel); }
   void RemovePending(uint64_t bytes) {
-    pending_bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
-    if (waiting_.load(std::memory_order_acquire)) env_->Wake();
+    // Sequentially consistent, as in AwaitRoom: either this sees the waiter, or the waiter sees the room.
+    pending_bytes_.fetch_sub(bytes);
+    if (waiting_.load()) env_->Wake();
   }
 
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -41,7 +42,7 @@ class WriteProgress {
   // Blocks until `bytes` more fit into `window`, or an error ends the writer.
   void AwaitRoom(uint64_t bytes, uint64_t window) {
     if (Fits(bytes, window) || ended()) return;
-    waiting_.store(true, std::memory_order_release);
+    waiting_.store(true);
     env_->BlockUntil([this, bytes, window] { return Fits(bytes, window) || ended(); }, SteadyTime::Infinite());
     waiting_.store(false, std::memory_order_release);
   }
