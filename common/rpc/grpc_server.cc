@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
@@ -147,9 +148,13 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
       Finish(MakeError(ErrorKind::kInvalidArgument, fmt::format("{}: the call ended without a request", context_.method())));
       return;
     }
-    NotifyClosed(context_.IsCancelled() ? absl::UnavailableError("the stream broke") : absl::OkStatus());
+    // A half-closed stream and a broken one look alike here: whether the final status can be sent tells them apart.
+    input_ended_ = true;
+    if (delivered_.has_value()) return NotifyEnd();
     Finish(absl::OkStatus());
   }
+
+  void NotifyEnd() { NotifyClosed(*delivered_ ? absl::OkStatus() : absl::UnavailableError("the stream broke")); }
 
   void NotifyClosed(absl::Status status) {
     const std::shared_ptr<RawHandler> handler = std::move(handler_);
@@ -197,7 +202,10 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   }
 
   // The status has been sent, or cannot be. A read under way fails soon after and tells the handler.
-  void OnFinished(bool) {}
+  void OnFinished(bool ok) {
+    delivered_ = ok;
+    if (input_ended_) NotifyEnd();
+  }
 
   Impl* const impl_;
   grpc::ServerCompletionQueue* const queue_;
@@ -209,6 +217,9 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   grpc::ByteBuffer bytes_;
   std::unique_ptr<google::protobuf::MessageLite> incoming_;
   std::shared_ptr<RawHandler> handler_;
+  // The poller's, too.
+  bool input_ended_ = false;
+  std::optional<bool> delivered_;  // Whether the final status went out.
 
   mutable Mutex mu_;
   std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mu_);

@@ -26,8 +26,9 @@ class FakeNamenode : public api::ClientNamenode {
     done(MakeError(ErrorKind::kUnsupported, #Name));                                            \
   }
   CAIRN_REFUSE(Create)
-  CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync)
-      CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
+  CAIRN_REFUSE(AddBlock)
+  CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete)
+      CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
           CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults)
               CAIRN_REFUSE(ReportBadReplicas)
 #undef CAIRN_REFUSE
@@ -201,7 +202,7 @@ class EchoReports : public api::DatanodeNamenode {
    public:
     Session(EchoReports* owner, std::shared_ptr<api::MessageHandler<v1::ReportDown>> down) : owner_(owner), down_(std::move(down)) {}
     bool Send(v1::ReportUp up) override {
-      if (up.hello().last() == 666) {
+      if (up.hello().last() == 1000000) {
         down_->OnClosed(MakeError(ErrorKind::kInvalidArgument, "bad number"));
         return false;
       }
@@ -282,14 +283,16 @@ TEST_F(StreamTest, MessagesKeepTheirOrderBothWays) {
   }
   EXPECT_EQ(collector->WaitFor(5000), expected);
   sink->Close(absl::OkStatus());
-  EXPECT_TRUE(collector->WaitClosed().ok());
+  const absl::Status closed = collector->WaitClosed();
+  EXPECT_TRUE(closed.ok()) << closed;
+  server_->Stop();
   EXPECT_EQ(namenode_.closed, 1);
 }
 
 TEST_F(StreamTest, TheServerEndsAStreamWithAReason) {
   auto collector = std::make_shared<Collector>();
   auto sink = client_->Reports({}, collector);
-  ASSERT_TRUE(sink->Send(Hello(666)));
+  ASSERT_TRUE(sink->Send(Hello(1000000)));
   const absl::Status status = collector->WaitClosed();
   EXPECT_EQ(KindOf(status), ErrorKind::kInvalidArgument) << status;
   EXPECT_FALSE(sink->Send(Hello(1)));
