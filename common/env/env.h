@@ -27,6 +27,8 @@ class Env {
   virtual ExecutorFactory& executors() = 0;
   // A generator of its own for each caller: seeded by the system in production, from the seed in simulation.
   virtual Random NewRandom() = 0;
+  // Unpredictable bytes for keys: the system's in production, from the seed in simulation.
+  virtual std::string SecretBytes(size_t count) { return NewRandom().Bytes(count); }
   virtual BootId boot_id() = 0;
   // RocksDB's view of files, threads and time.
   virtual rocksdb::Env* rocksdb_env() = 0;

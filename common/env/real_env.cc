@@ -55,6 +55,12 @@ class RealEnv final : public Env {
     std::random_device device;
     return Random(static_cast<uint64_t>(device()) << 32 | device());
   }
+  std::string SecretBytes(size_t count) override {
+    std::random_device device;  // The kernel's, not a generator seeded from it.
+    std::string bytes(count, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(device());
+    return bytes;
+  }
   BootId boot_id() override { return boot_id_; }
   rocksdb::Env* rocksdb_env() override { return rocksdb::Env::Default(); }
 

@@ -1,0 +1,171 @@
+#include "datanode/datanode.h"
+
+#include <utility>
+
+#include "common/config.h"
+#include "common/error.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "common/transfer/ops.h"
+
+namespace cairn::datanode {
+namespace {
+
+constexpr absl::Duration kTransferBudget = absl::Minutes(10);  // Of one repair copy; the NameNode asks another node before that.
+
+void SetEndpoint(const HostPort& advertised, v1::Endpoint* endpoint) {
+  endpoint->set_host(advertised.host);
+  endpoint->set_port(advertised.port);
+}
+
+}  // namespace
+
+DatanodeOptions DatanodeOptionsFrom(const Config& config) {
+  DatanodeOptions options;
+  options.storage.directories = config.GetDirectories("dfs.datanode.data.dir");
+  options.storage.reserved_bytes = config.GetBytes("dfs.datanode.du.reserved");
+  options.storage.max_block_bytes = config.GetBytes("cairn.block.max-size");
+  options.storage.max_replicas = static_cast<size_t>(config.GetInt("cairn.datanode.replicas.max"));
+  options.storage.tolerated_failed_volumes = static_cast<size_t>(config.GetInt("dfs.datanode.failed.volumes.tolerated"));
+  options.storage.deleter.unlinks_per_second = static_cast<double>(config.GetInt("cairn.datanode.delete.unlinks-per-second"));
+  options.storage.deleter.bytes_per_second = static_cast<double>(config.GetBytes("cairn.datanode.delete.bytes-per-second"));
+
+  options.transfer.max_streams = static_cast<size_t>(config.GetInt("dfs.datanode.max.transfer.threads"));
+  options.transfer.block_capacity = options.storage.max_block_bytes;
+  options.transfer.io_threads = static_cast<size_t>(config.GetInt("cairn.datanode.transfer.threads"));
+  options.transfer.window_bytes = config.GetBytes("cairn.datanode.stream.window");
+  options.transfer.memory_bytes = config.GetBytes("cairn.datanode.transfer.memory");
+  options.transfer.read_packet_bytes = config.GetBytes("cairn.datanode.read.packet-size");
+  options.transfer.transfer_packet_bytes = config.GetBytes("cairn.datanode.transfer.packet-size");
+  options.transfer.connect_timeout = config.GetDuration("cairn.datanode.connect.timeout");
+  options.transfer.socket_timeout = config.GetDuration("dfs.client.socket-timeout");
+  options.transfer.write_timeout = config.GetDuration("dfs.datanode.socket.write.timeout");
+  options.transfer.keep_alive = config.GetDuration("dfs.datanode.socket.reuse.keepalive");
+  options.transfer.sync_on_close = config.GetBool("dfs.datanode.synconclose");
+
+  options.lanes.heartbeat.interval = config.GetDuration("dfs.heartbeat.interval");
+  options.lanes.report.walk_period = config.GetDuration("cairn.datanode.walk.interval");
+  options.max_events = static_cast<size_t>(config.GetInt("cairn.datanode.events.max"));
+  options.accept_empty_tokens = config.GetString("cairn.block.token.empty") == "accept";
+
+  options.transfer_bind = *config.GetAddress("dfs.datanode.address");
+  options.transfer_advertised = config.GetAddress("cairn.datanode.advertised-address").value_or(HostPort{});
+  options.http_advertised = config.GetAddress("cairn.datanode.http-advertised-address").value_or(HostPort{});
+  options.admin_advertised = config.GetAddress("cairn.datanode.grpc-advertised-address").value_or(HostPort{});
+  const std::string host = config.GetString("dfs.datanode.hostname");
+  const std::pair<HostPort*, std::string_view> advertised[] = {{&options.transfer_advertised, "dfs.datanode.address"},
+                                                               {&options.http_advertised, "dfs.datanode.http.address"},
+                                                               {&options.admin_advertised, "cairn.datanode.grpc-bind-address"}};
+  for (const auto& [address, bind_key] : advertised) {
+    if (address->host.empty()) address->host = host;
+    if (address->port == 0) address->port = config.GetAddress(bind_key)->port;
+  }
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions options, NamenodeChannels channels, Env* env,
+                                                          metrics::Registry* registry) {
+  std::unique_ptr<Datanode> datanode(new Datanode(std::move(options), std::move(channels), env));
+  RETURN_IF_ERROR(datanode->Open());
+  datanode->StartLanes();
+  datanode->metrics_ = std::make_unique<DatanodeMetrics>(registry, datanode->storage_.store.get(), datanode->events_.get(),
+                                                         &datanode->transfer_->counters(), datanode->lanes_.get());
+  return datanode;
+}
+
+Datanode::Datanode(DatanodeOptions options, NamenodeChannels channels, Env* env)
+    : options_(std::move(options)), channels_(std::move(channels)), env_(env) {
+  events_ = std::make_unique<EventLog>(&env_->clock(), options_.max_events);
+}
+
+Datanode::~Datanode() { Stop(); }
+
+absl::Status Datanode::Open() {
+  ASSIGN_OR_RETURN(storage_, OpenBlockStore(options_.storage, env_, events_.get()));
+  for (const std::string& failure : storage_.failures) log::Warning("a data directory is left out: {}", failure);
+  const VersionRecord node = storage_.identity->Get();
+
+  for (HostPort* advertised : {&options_.transfer_advertised, &options_.http_advertised, &options_.admin_advertised})
+    if (advertised->host.empty()) advertised->host = env_->network().HostName();
+  tokens_ = std::make_unique<KeyringTokenVerifier>(&env_->clock(), options_.accept_empty_tokens);
+  TransferOptions transfer = options_.transfer;
+  transfer.pool_id = node.pool_id;
+  transfer.datanode_uuid = node.datanode_uuid;
+  transfer.advertised = options_.transfer_advertised;
+  transfer_ = std::make_unique<TransferServer>(env_, storage_.store.get(), tokens_.get(), std::move(transfer));
+  RETURN_IF_ERROR(transfer_->Start(options_.transfer_bind));
+  if (options_.transfer_advertised.port == 0) options_.transfer_advertised.port = transfer_->local().port;
+  return absl::OkStatus();
+}
+
+void Datanode::StartLanes() {
+  const VersionRecord node = storage_.identity->Get();
+  NamenodeLanes::Options options = options_.lanes;
+  options.identity.datanode_uuid = node.datanode_uuid;
+  options.identity.incarnation = Incarnation(env_->NewRandom().Next());
+  v1::DatanodeInfo& info = options.registration.info;
+  info.set_rack(options_.rack);
+  SetEndpoint(options_.transfer_advertised, info.mutable_transfer());
+  SetEndpoint(options_.http_advertised, info.mutable_http());
+  SetEndpoint(options_.admin_advertised, info.mutable_admin());
+
+  NamenodeLanes::Callbacks callbacks;
+  callbacks.active_streams = [this] { return static_cast<uint32_t>(transfer_->counters().active_streams.load()); };
+  callbacks.transfer = [this](v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
+    Transfer(std::move(command), std::move(done));
+  };
+  callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { TakeKeys(std::move(keys)); };
+  callbacks.shutdown = [this](const std::string& reason) {
+    log::Warning("the NameNode shuts this node down: {}", reason);
+    if (options_.on_shutdown) options_.on_shutdown();
+  };
+  callbacks.refused = [](const absl::Status& status) {
+    log::Error("the NameNode refuses this node; an operator has to look: {}", std::string(status.message()));
+  };
+  const NamenodeLanes::Channels channels{channels_.registration.get(), channels_.heartbeat.get(), channels_.report.get(),
+                                         channels_.command.get()};
+  lanes_ = std::make_unique<NamenodeLanes>(std::move(options), env_, channels, storage_.store.get(), storage_.identity, events_.get(),
+                                           std::move(callbacks));
+  lanes_->Start();
+}
+
+// A registration's answer, and the only news of the pool that a new node gets; AdoptCluster has been called before.
+void Datanode::TakeKeys(std::vector<v1::BlockTokenKey> keys) {
+  tokens_->SetKeys(std::move(keys));
+  transfer_->SetPool(storage_.identity->Get().pool_id);
+  serving_.store(true);
+}
+
+void Datanode::Transfer(v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
+  TransferRequest request;
+  request.block = BlockId(command.block().id());
+  request.stamp = GenerationStamp(command.block().generation_stamp());
+  request.token = command.token();
+  request.traffic_class = command.traffic_class();
+  request.deadline = env_->clock().Now() + kTransferBudget;
+  for (const v1::StorageLocation& target : command.targets()) {
+    request.targets.push_back(transfer::MakeTarget(target.datanode()));
+    request.storage_uuids.push_back(target.storage_uuid());
+  }
+  transfer_->Transfer(std::move(request), std::move(done));
+}
+
+absl::Status Datanode::Ready() const {
+  if (!lanes_->registered() || !serving_.load()) return absl::UnavailableError("not registered with the NameNode yet");
+  return absl::OkStatus();
+}
+
+void Datanode::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  if (transfer_ != nullptr && !transfer_->stopped()) {
+    transfer_->StopAndThen([this] { env_->Wake(); });
+    env_->BlockUntil([this] { return transfer_->stopped(); }, SteadyTime::Infinite());
+  }
+  metrics_.reset();
+  lanes_.reset();
+  channels_ = {};
+  transfer_.reset();
+  storage_.store.reset();
+}
+
+}  // namespace cairn::datanode

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/api/datanode_namenode.h"
+#include "common/env/env.h"
+#include "common/metrics.h"
+#include "datanode/datanode_metrics.h"
+#include "datanode/lanes/namenode_lanes.h"
+#include "datanode/storage/event_log.h"
+#include "datanode/storage/open_block_store.h"
+#include "datanode/transfer/token_verifier.h"
+#include "datanode/transfer/transfer_server.h"
+
+namespace cairn {
+class Config;
+}
+
+namespace cairn::datanode {
+
+// Everything a DataNode can be told, typed. Identity and addresses inside the parts' options are set by Datanode.
+struct DatanodeOptions {
+  BlockStoreOptions storage;
+  TransferOptions transfer;
+  NamenodeLanes::Options lanes;
+  size_t max_events = 1 << 20;  // cairn.datanode.events.max.
+  bool accept_empty_tokens = true;
+  HostPort transfer_bind{"0.0.0.0", 9866};
+  // What others are told; an empty host stands for this machine's name, port 0 for the bound one.
+  HostPort transfer_advertised;
+  HostPort http_advertised;
+  HostPort admin_advertised;
+  std::string rack = "/default-rack";
+  std::function<void()>
+      on_shutdown;  // The NameNode shuts this node down. On a lane's thread: must not block, nor stop the DataNode itself.
+};
+
+// From the configuration's keys; see deploy/config/cairn.yaml.
+DatanodeOptions DatanodeOptionsFrom(const Config& config);
+
+// The NameNode as each lane sees it: a channel of its own, so that none queues behind another's bytes.
+struct NamenodeChannels {
+  std::unique_ptr<api::DatanodeNamenode> registration;
+  std::unique_ptr<api::DatanodeNamenode> heartbeat;
+  std::unique_ptr<api::DatanodeNamenode> report;
+  std::unique_ptr<api::DatanodeNamenode> command;
+};
+
+// A DataNode: owns storage, transfer port and lanes, and is the one place that says in which order they start and stop. Data is served
+// from the first registration on, which tells a new node its pool; until then transfers wait in the port's backlog.
+class Datanode {
+ public:
+  // Opens the volumes (and scans them, if they were not stopped cleanly), binds the transfer port, starts the lanes. Blocks; does not wait
+  // for the NameNode. The error names the directory or port. `env` and `registry` outlive this.
+  static absl::StatusOr<std::unique_ptr<Datanode>> Start(DatanodeOptions options, NamenodeChannels channels, Env* env,
+                                                         metrics::Registry* registry);
+  ~Datanode();  // Stops.
+  Datanode(const Datanode&) = delete;
+  Datanode& operator=(const Datanode&) = delete;
+
+  // OK once registered and serving.
+  absl::Status Ready() const;
+  HostPort transfer_address() const { return transfer_->local(); }
+  BlockStore& store() { return *storage_.store; }
+  const NamenodeLanes& lanes() const { return *lanes_; }
+  // Ends transfers and lanes, closes the volumes cleanly. Blocks; idempotent.
+  void Stop();
+
+ private:
+  Datanode(DatanodeOptions options, NamenodeChannels channels, Env* env);
+  absl::Status Open();
+  void StartLanes();
+  void TakeKeys(std::vector<v1::BlockTokenKey> keys);
+  void Transfer(v1::CommandDown::Transfer command, CommandLane::TransferDone done);
+
+  DatanodeOptions options_;
+  NamenodeChannels channels_;
+  Env* const env_;
+  std::unique_ptr<EventLog> events_;
+  OpenedBlockStore storage_;
+  std::unique_ptr<KeyringTokenVerifier> tokens_;
+  std::unique_ptr<TransferServer> transfer_;
+  std::unique_ptr<NamenodeLanes> lanes_;
+  std::unique_ptr<DatanodeMetrics> metrics_;
+  std::atomic<bool> serving_{false};
+  bool stopped_ = false;  // The owner's.
+};
+
+}  // namespace cairn::datanode

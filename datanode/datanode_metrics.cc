@@ -1,0 +1,64 @@
+#include "datanode/datanode_metrics.h"
+
+#include <utility>
+
+namespace cairn::datanode {
+
+DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store, const EventLog* events, const TransferCounters* transfers,
+                                 const NamenodeLanes* lanes) {
+  const auto gauge = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
+    callbacks_.push_back(registry->NewCallbackGauge(name, help, labels, [value] { return static_cast<double>(value()); }));
+  };
+  const auto counter = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
+    callbacks_.push_back(registry->NewCallbackCounter(name, help, labels, [value] { return static_cast<double>(value()); }));
+  };
+
+  gauge("cairn_datanode_streams", "Transfers under way.", {}, [transfers] { return transfers->active_streams.load(); });
+  gauge("cairn_datanode_connections", "Open connections of the transfer port.", {}, [transfers] { return transfers->connections.load(); });
+  counter("cairn_datanode_io_bytes_total", "Bytes of replicas received and sent.", {{"direction", "write"}},
+          [transfers] { return transfers->bytes_received.load(); });
+  counter("cairn_datanode_io_bytes_total", "Bytes of replicas received and sent.", {{"direction", "read"}},
+          [transfers] { return transfers->bytes_sent.load(); });
+  counter("cairn_datanode_blocks_total", "Blocks moved, by what for.", {{"kind", "written"}},
+          [transfers] { return transfers->blocks_written.load(); });
+  counter("cairn_datanode_blocks_total", "Blocks moved, by what for.", {{"kind", "read"}},
+          [transfers] { return transfers->blocks_read.load(); });
+  counter("cairn_datanode_blocks_total", "Blocks moved, by what for.", {{"kind", "transferred"}},
+          [transfers] { return transfers->blocks_transferred.load(); });
+  counter("cairn_datanode_refused_total", "Transfers refused, by reason.", {{"reason", "busy"}},
+          [transfers] { return transfers->refused_busy.load(); });
+  counter("cairn_datanode_refused_total", "Transfers refused, by reason.", {{"reason", "bad_request"}},
+          [transfers] { return transfers->bad_requests.load(); });
+  counter("cairn_datanode_network_errors_total", "Pipelines that lost the next node.", {},
+          [transfers] { return transfers->mirror_errors.load(); });
+  counter("cairn_datanode_checksum_errors_total", "Packets that did not verify.", {},
+          [transfers] { return transfers->checksum_errors.load(); });
+
+  gauge("cairn_datanode_replicas", "Replicas in the map.", {}, [store] { return store->replica_count(); });
+  gauge("cairn_reclaim_pending_blocks", "Replica files that wait to be unlinked.", {},
+        [store] { return store->pending_deletion_blocks(); });
+  gauge("cairn_reclaim_pending_bytes", "Bytes of replica files that wait to be unlinked.", {},
+        [store] { return store->pending_deletion_bytes(); });
+  const auto sum = [store](auto field) {
+    double total = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) total += static_cast<double>((storage.*field)());
+    return total;
+  };
+  gauge("cairn_capacity_bytes", "Space of all volumes, by state.", {{"state", "total"}},
+        [sum] { return sum(&v1::StorageStatistics::capacity_bytes); });
+  gauge("cairn_capacity_bytes", "Space of all volumes, by state.", {{"state", "used"}},
+        [sum] { return sum(&v1::StorageStatistics::used_bytes); });
+  gauge("cairn_capacity_bytes", "Space of all volumes, by state.", {{"state", "free"}},
+        [sum] { return sum(&v1::StorageStatistics::remaining_bytes); });
+
+  gauge("cairn_report_pending", "Events of the report stream that the NameNode has not made durable.", {},
+        [events] { return events->kept(); });
+  gauge("cairn_report_oldest_age_seconds", "Age of the oldest of them.", {},
+        [events] { return absl::ToDoubleSeconds(events->OldestAge()); });
+  gauge("cairn_heartbeat_interval_seconds", "Between the last two heartbeats.", {},
+        [lanes] { return absl::ToDoubleSeconds(lanes->heartbeat().last_interval()); });
+  counter("cairn_heartbeats_total", "Heartbeats sent.", {}, [lanes] { return lanes->heartbeat().sent(); });
+  gauge("cairn_command_queue_length", "Commands taken and not yet carried out.", {}, [lanes] { return lanes->command().queued(); });
+}
+
+}  // namespace cairn::datanode

@@ -1,0 +1,62 @@
+// cairn-datanode: a DataNode as a daemon.
+
+#include <memory>
+#include <string>
+
+#include "common/config.h"
+#include "common/daemon/daemon.h"
+#include "common/env/env.h"
+#include "common/http/server.h"
+#include "common/log.h"
+#include "common/metrics.h"
+#include "common/rpc/grpc_client.h"
+#include "datanode/datanode.h"
+
+namespace cairn::datanode {
+namespace {
+
+constexpr char kProgram[] = "cairn-datanode";
+
+int Serve(const Config& config, Env* env) {
+  DatanodeOptions options = DatanodeOptionsFrom(config);
+  options.lanes.registration.software_version = CAIRN_VERSION;
+  options.on_shutdown = [] { RequestTermination(); };
+  const HostPort namenode = *config.GetAddress("cairn.namenode.grpc-address");
+  NamenodeChannels channels;
+  channels.registration = rpc::NewDatanodeNamenode(namenode, "register", env);
+  channels.heartbeat = rpc::NewDatanodeNamenode(namenode, "heartbeat", env);
+  channels.report = rpc::NewDatanodeNamenode(namenode, "report", env);
+  channels.command = rpc::NewDatanodeNamenode(namenode, "command", env);
+
+  metrics::Registry registry;
+  absl::StatusOr<std::unique_ptr<Datanode>> datanode = Datanode::Start(std::move(options), std::move(channels), env, &registry);
+  if (!datanode.ok()) return FailDaemon(kProgram, datanode.status());
+
+  http::Server::Options http_options;
+  http_options.bind = *config.GetAddress("dfs.datanode.http.address");
+  absl::StatusOr<std::unique_ptr<http::Server>> http =
+      http::Server::Start(http_options, http::DaemonRoutes(&registry, [&datanode] { return (*datanode)->Ready(); }));
+  if (!http.ok()) return FailDaemon(kProgram, http.status());
+
+  log::Info("transfers on {}, HTTP on {}, NameNode {}", (*datanode)->transfer_address().ToString(), (*http)->local().ToString(),
+            namenode.ToString());
+  const std::string signal = WaitForTermination();
+  log::Info("{}: stopping", signal);
+  http->reset();
+  (*datanode)->Stop();
+  log::Info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace cairn::datanode
+
+int main(int argc, char** argv) {
+  cairn::BlockTerminationSignals();
+  int exit_code = 0;
+  const cairn::DaemonDescription description{cairn::datanode::kProgram, "A DataNode of a Cairn cluster.", false};
+  std::optional<cairn::DaemonSetup> setup = cairn::SetUpDaemon(argc, argv, description, &exit_code);
+  if (!setup) return exit_code;
+  const std::unique_ptr<cairn::Env> env = cairn::NewRealEnv();
+  return cairn::datanode::Serve(setup->config, env.get());
+}

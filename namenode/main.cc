@@ -1,0 +1,73 @@
+// cairn-namenode: the NameNode as a daemon.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "common/api/client_namenode.h"
+#include "common/config.h"
+#include "common/daemon/daemon.h"
+#include "common/env/env.h"
+#include "common/http/server.h"
+#include "common/log.h"
+#include "common/metrics.h"
+#include "common/rpc/api_services.h"
+#include "common/rpc/grpc_server.h"
+#include "namenode/namenode.h"
+#include "namenode/namenode_directory.h"
+
+namespace cairn::namenode {
+namespace {
+
+constexpr char kProgram[] = "cairn-namenode";
+
+int Format(const NamenodeOptions& options, Env* env) {
+  if (absl::Status status = NamenodeDirectory::Format(options.directory, {}, env); !status.ok()) return FailDaemon(kProgram, status);
+  std::printf("%s: formatted %s: a new, empty cluster\n", kProgram, options.directory.c_str());
+  return 0;
+}
+
+int Serve(const Config& config, NamenodeOptions options, Env* env) {
+  options.software_version = CAIRN_VERSION;
+  metrics::Registry registry;
+  absl::StatusOr<std::unique_ptr<Namenode>> namenode = Namenode::Start(std::move(options), env, &registry);
+  if (!namenode.ok()) return FailDaemon(kProgram, namenode.status());
+
+  rpc::GrpcServer grpc(rpc::GrpcServer::Options{.bind = *config.GetAddress("cairn.namenode.grpc-bind-address")}, env);
+  rpc::Serve(&grpc, (*namenode)->client_api());
+  rpc::Serve(&grpc, (*namenode)->datanode_api());
+  rpc::Serve(&grpc, (*namenode)->admin_api());
+  const absl::StatusOr<HostPort> grpc_address = grpc.Start();
+  if (!grpc_address.ok()) return FailDaemon(kProgram, grpc_address.status());
+
+  http::Server::Options http_options;
+  http_options.bind = *config.GetAddress("dfs.namenode.http-address");
+  absl::StatusOr<std::unique_ptr<http::Server>> http =
+      http::Server::Start(http_options, http::DaemonRoutes(&registry, [&namenode] { return (*namenode)->Ready(); }));
+  if (!http.ok()) return FailDaemon(kProgram, http.status());
+
+  log::Info("cluster {} is served: gRPC on {}, HTTP on {}", (*namenode)->cluster_id(), grpc_address->ToString(),
+            (*http)->local().ToString());
+  const std::string signal = WaitForTermination();
+  log::Info("{}: stopping", signal);
+  http->reset();
+  grpc.Stop();
+  (*namenode)->Stop();
+  log::Info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace cairn::namenode
+
+int main(int argc, char** argv) {
+  cairn::BlockTerminationSignals();
+  int exit_code = 0;
+  const cairn::DaemonDescription description{cairn::namenode::kProgram, "The NameNode of a Cairn cluster.", true};
+  std::optional<cairn::DaemonSetup> setup = cairn::SetUpDaemon(argc, argv, description, &exit_code);
+  if (!setup) return exit_code;
+  const std::unique_ptr<cairn::Env> env = cairn::NewRealEnv();
+  cairn::namenode::NamenodeOptions options = cairn::namenode::NamenodeOptionsFrom(setup->config);
+  if (setup->format) return cairn::namenode::Format(options, env.get());
+  return cairn::namenode::Serve(setup->config, std::move(options), env.get());
+}

@@ -1,0 +1,172 @@
+#include "namenode/namenode.h"
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "namenode/frontdoor/admin_service.h"
+#include "namenode/frontdoor/client_service.h"
+#include "namenode/journal/local_journal.h"
+#include "namenode/lease_monitor.h"
+#include "namenode/namenode_directory.h"
+#include "namenode/namenode_metrics.h"
+#include "namenode/namespace_access.h"
+#include "namenode/namespace_gateway.h"
+#include "namenode/namespace_writer.h"
+#include "namenode/reclaimer.h"
+#include "namenode/replicas/replica_plane.h"
+#include "namenode/retry_sweeper.h"
+#include "namenode/token_keys.h"
+
+namespace cairn::namenode {
+
+// In the order they start; each stands on those above it. Destroyed in the opposite order, executors first of all that run on them: an
+// executor's end waits for its task and drops the rest.
+struct Namenode::Parts {
+  NamenodeOptions options;
+  Env* env = nullptr;
+  std::unique_ptr<NamenodeDirectory> directory;
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<Executor> writer_executor;
+  std::unique_ptr<Executor> replicas_executor;
+  std::unique_ptr<Executor> replica_store_executor;
+  std::unique_ptr<Executor> background_executor;
+  std::vector<std::unique_ptr<Executor>> readers;
+  std::unique_ptr<NamespaceWriter> writer;
+  std::unique_ptr<StoredNamespace> space;
+  std::unique_ptr<NamespaceGateway> gateway;
+  std::unique_ptr<ReplicaPlane> replicas;
+  std::unique_ptr<Reclaimer> reclaimer;
+  std::unique_ptr<LeaseMonitor> leases;
+  std::unique_ptr<RetrySweeper> retries;
+  std::unique_ptr<ClientService> clients;
+  std::unique_ptr<AdminService> admin;
+  std::unique_ptr<NamenodeMetrics> metrics;
+  bool stopped = false;
+};
+
+namespace {
+
+// Calls `stop` with a callback and waits for it.
+template <class Stop>
+void StopAndWait(Env* env, Stop stop) {
+  auto done = std::make_shared<std::atomic<bool>>(false);
+  stop([done, env] {
+    done->store(true);
+    env->Wake();
+  });
+  env->BlockUntil([&] { return done->load(); }, SteadyTime::Infinite());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions options, Env* env, metrics::Registry* registry) {
+  auto owned = std::make_unique<Parts>();
+  Parts& parts = *owned;
+  parts.options = std::move(options);
+  parts.env = env;
+  std::unique_ptr<Namenode> namenode(new Namenode(std::move(owned)));
+
+  ASSIGN_OR_RETURN(parts.directory, NamenodeDirectory::Open(parts.options.directory, parts.options.store, env));
+  MetaStore& store = parts.directory->store();
+  ReplicaPlane::Identity identity;
+  identity.cluster_id = parts.directory->cluster_id();
+  identity.pool_id = parts.directory->pool_id();
+  identity.epoch = parts.directory->epoch();
+  ASSIGN_OR_RETURN(identity.keys, RotateTokenKeys(&store, identity.epoch, parts.options.clients.token_lifetime, env));
+
+  parts.journal = std::make_unique<LocalJournal>(&store);
+  parts.writer_executor = env->executors().NewExecutor("nn-writer");
+  parts.replicas_executor = env->executors().NewExecutor("nn-replicas");
+  parts.replica_store_executor = env->executors().NewExecutor("nn-replstore");
+  parts.background_executor = env->executors().NewExecutor("nn-background");
+  std::vector<Executor*> readers;
+  for (size_t i = 0; i < parts.options.readers; ++i) {
+    parts.readers.push_back(env->executors().NewExecutor(fmt::format("nn-reader-{}", i)));
+    readers.push_back(parts.readers.back().get());
+  }
+
+  parts.writer =
+      std::make_unique<NamespaceWriter>(parts.options.writer, &store, parts.journal.get(), parts.writer_executor.get(), &env->clock());
+  parts.space = std::make_unique<StoredNamespace>(&store, parts.writer.get());
+  parts.gateway = std::make_unique<NamespaceGateway>(parts.space.get());
+  ReplicaPlane::Options replicas = parts.options.replicas;
+  replicas.directory = parts.directory->replicas_directory();
+  replicas.simulated = parts.options.store.simulated;
+  ASSIGN_OR_RETURN(replicas.keep_unknown_replicas, KeepsUnknownReplicas(*store.Snapshot()));
+  ASSIGN_OR_RETURN(parts.replicas, ReplicaPlane::Open(replicas, identity, parts.gateway.get(), env, parts.replicas_executor.get(),
+                                                      parts.replica_store_executor.get()));
+
+  parts.reclaimer = std::make_unique<Reclaimer>(parts.options.reclaimer, parts.space.get(), parts.background_executor.get());
+  parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
+  parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
+  parts.writer->SetObserver(ObserveCommits(parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); }));
+  parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
+                                                  parts.leases.get(), readers, &env->clock());
+  parts.admin = std::make_unique<AdminService>(
+      parts.replicas.get(),
+      [&store](v1::ClusterReportResponse* report) {
+        report->set_inodes(store.EstimatedRows(Family::kInode));
+        report->set_blocks(store.EstimatedRows(Family::kBlock));
+      },
+      &env->clock(), parts.options.software_version);
+  parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
+                                                    parts.replicas.get(), &store);
+  parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
+  parts.clients->SetCallObserver(parts.metrics->CallObserver());
+
+  parts.reclaimer->Start();
+  parts.leases->Start();
+  parts.retries->Start();
+  return namenode;
+}
+
+Namenode::Namenode(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Namenode::~Namenode() { Stop(); }
+
+api::ClientNamenode* Namenode::client_api() { return parts_->clients.get(); }
+api::DatanodeNamenode* Namenode::datanode_api() { return parts_->replicas.get(); }
+api::NamenodeAdmin* Namenode::admin_api() { return parts_->admin.get(); }
+const std::string& Namenode::cluster_id() const { return parts_->directory->cluster_id(); }
+
+absl::Status Namenode::Ready() const {
+  if (parts_->writer->read_only()) return absl::UnavailableError("read-only: a commit failed; see the log");
+  return absl::OkStatus();
+}
+
+void Namenode::Stop() {
+  Parts& parts = *parts_;
+  if (std::exchange(parts.stopped, true)) return;
+  Env* const env = parts.env;
+  const auto stop = [env](auto& part) {
+    if (part != nullptr) StopAndWait(env, [&part](auto then) { part->Stop(std::move(then)); });
+  };
+  parts.metrics.reset();  // Nobody asks the parts any more.
+  stop(parts.reclaimer);
+  stop(parts.leases);
+  stop(parts.retries);
+  stop(parts.writer);
+  stop(parts.replicas);
+  parts.readers.clear();
+  parts.background_executor.reset();
+  parts.replica_store_executor.reset();
+  parts.replicas_executor.reset();
+  parts.writer_executor.reset();
+  parts.admin.reset();
+  parts.clients.reset();
+  parts.retries.reset();
+  parts.leases.reset();
+  parts.reclaimer.reset();
+  parts.replicas.reset();
+  parts.gateway.reset();
+  parts.space.reset();
+  parts.writer.reset();
+  parts.journal.reset();
+  parts.directory.reset();
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/api/admin.h"
+#include "common/api/client_namenode.h"
+#include "common/api/datanode_namenode.h"
+#include "common/env/env.h"
+#include "common/metrics.h"
+#include "namenode/namenode_options.h"
+
+namespace cairn::namenode {
+
+// A NameNode without its front doors: owns all parts of both planes, and is the one place that says in which order they start and stop.
+// main() puts gRPC and HTTP before it; a simulation calls the api objects directly. The api objects are thread-safe and valid until Stop.
+class Namenode {
+ public:
+  // Opens the directory (formatted before) and starts all parts. Blocks; the error says what is wrong with which directory.
+  // `env` and `metrics` outlive this.
+  static absl::StatusOr<std::unique_ptr<Namenode>> Start(NamenodeOptions options, Env* env, metrics::Registry* metrics);
+  ~Namenode();  // Stops.
+  Namenode(const Namenode&) = delete;
+  Namenode& operator=(const Namenode&) = delete;
+
+  api::ClientNamenode* client_api();
+  api::DatanodeNamenode* datanode_api();
+  api::NamenodeAdmin* admin_api();
+
+  // OK while changes are taken.
+  absl::Status Ready() const;
+  const std::string& cluster_id() const;
+  // Answers what is queued, then ends all parts. Blocks; idempotent. No api call may come afterwards.
+  void Stop();
+
+ private:
+  struct Parts;
+  explicit Namenode(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace cairn::namenode

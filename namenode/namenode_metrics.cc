@@ -1,0 +1,84 @@
+#include "namenode/namenode_metrics.h"
+
+#include <utility>
+
+#include "common/api/client_namenode.h"
+
+namespace cairn::namenode {
+
+NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const Reclaimer* reclaimer,
+                                 const LeaseMonitor* leases, const ReplicaPlane* replicas, const MetaStore* store) {
+  const auto gauge = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
+    callbacks_.push_back(registry->NewCallbackGauge(name, help, labels, [value] { return static_cast<double>(value()); }));
+  };
+  const auto counter = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
+    callbacks_.push_back(registry->NewCallbackCounter(name, help, labels, [value] { return static_cast<double>(value()); }));
+  };
+
+  sync_seconds_ = registry->NewHistogram("cairn_journal_sync_seconds", "Writing and syncing one batch.", metrics::SyncBuckets());
+  batch_size_ = registry->NewHistogram("cairn_journal_batch_size", "Mutations made durable by one sync.", metrics::CountBuckets());
+  gauge("cairn_journal_pending", "Mutations that wait for the writer.", {}, [writer] { return writer->stats().queued; });
+  gauge("cairn_journal_oldest_age_seconds", "How long the oldest of them has waited.", {},
+        [writer] { return absl::ToDoubleSeconds(writer->stats().oldest_age); });
+  counter("cairn_journal_batches_total", "Batches committed.", {}, [writer] { return writer->stats().batches; });
+  gauge("cairn_read_only", "1 after a failed commit: no changes are taken.", {}, [writer] { return writer->read_only() ? 1 : 0; });
+
+#define CAIRN_CALL_SERIES(Name)                                                                                                            \
+  calls_[#Name] = {registry->NewCounter("cairn_namespace_ops_total", "Calls of clients.", {{"op", #Name}, {"result", "ok"}}),              \
+                   registry->NewCounter("cairn_namespace_ops_total", "Calls of clients.", {{"op", #Name}, {"result", "error"}}),           \
+                   registry->NewHistogram("cairn_rpc_duration_seconds", "From a call's arrival to its answer.", metrics::LatencyBuckets(), \
+                                          {{"method", #Name}})};
+  CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_CALL_SERIES)
+#undef CAIRN_CALL_SERIES
+
+  gauge("cairn_reclaim_works", "Deleted subtrees that are still to be freed.", {}, [reclaimer] { return reclaimer->stats().pending; });
+  gauge("cairn_reclaim_oldest_age_seconds", "Age of the oldest of them.", {},
+        [reclaimer] { return absl::ToDoubleSeconds(reclaimer->stats().oldest_age); });
+  counter("cairn_reclaim_blocks_total", "Blocks freed.", {}, [reclaimer] { return reclaimer->stats().blocks_freed; });
+  gauge("cairn_leases", "Files being written, as of the last walk.", {}, [leases] { return leases->stats().leases; });
+  counter("cairn_leases_expired_total", "Files closed because their writers fell silent.", {},
+          [leases] { return leases->stats().expired; });
+
+  const auto figures = [replicas] { return replicas->figures(); };
+  const std::string blocks_help = "Blocks by trouble.";
+  gauge("cairn_blocks", blocks_help, {{"state", "under_replicated"}}, [figures] { return figures().under_replicated_blocks; });
+  gauge("cairn_blocks", blocks_help, {{"state", "at_risk"}}, [figures] { return figures().at_risk_blocks; });
+  gauge("cairn_blocks", blocks_help, {{"state", "missing"}}, [figures] { return figures().missing_blocks; });
+  gauge("cairn_blocks", blocks_help, {{"state", "corrupt"}}, [figures] { return figures().corrupt_replicas; });
+  gauge("cairn_repair_inflight", "Repairs under way.", {}, [figures] { return figures().repairs_running; });
+  gauge("cairn_repair_oldest_age_seconds", "Age of the oldest block that waits for repair.", {},
+        [figures] { return absl::ToDoubleSeconds(figures().oldest_repair); });
+  gauge("cairn_reclaim_pending_blocks", "Replicas that DataNodes are to delete, told or not.", {},
+        [figures] { return figures().invalidations_waiting + figures().invalidations_told; });
+  gauge("cairn_invalidation_oldest_age_seconds", "Age of the oldest replica that waits to be deleted.", {},
+        [figures] { return absl::ToDoubleSeconds(figures().oldest_invalidation); });
+  for (const auto& [state, name] : {std::pair{v1::LIVE, "live"}, std::pair{v1::STALE, "stale"}, std::pair{v1::DEAD, "dead"}}) {
+    gauge("cairn_datanodes", "DataNodes by state.", {{"state", name}}, [replicas, wanted = state] {
+      v1::ClusterReportResponse report;
+      const_cast<ReplicaPlane*>(replicas)->FillReport(&report);
+      size_t count = 0;
+      for (const v1::DatanodeReport& node : report.datanodes()) count += node.state() == wanted ? 1 : 0;
+      return count;
+    });
+  }
+  gauge("cairn_inodes", "Files and directories, an estimate.", {}, [store] { return store->EstimatedRows(Family::kInode); });
+  gauge("cairn_blocks_total_count", "Blocks, an estimate.", {}, [store] { return store->EstimatedRows(Family::kBlock); });
+}
+
+NamespaceWriter::CommitObserver NamenodeMetrics::CommitObserver() {
+  return [sync = sync_seconds_, size = batch_size_](const NamespaceWriter::CommitSample& sample) mutable {
+    sync.Observe(sample.commit_time);
+    size.Observe(static_cast<double>(sample.mutations));
+  };
+}
+
+ClientService::CallObserver NamenodeMetrics::CallObserver() {
+  return [calls = calls_](std::string_view call, absl::Duration took, const absl::Status& status) mutable {
+    const auto found = calls.find(call);
+    if (found == calls.end()) return;
+    (status.ok() ? found->second.ok : found->second.failed).Increment();
+    found->second.latency.Observe(took);
+  };
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,42 @@
+#include "namenode/namenode_options.h"
+
+#include "common/config.h"
+
+namespace cairn::namenode {
+
+NamenodeOptions NamenodeOptionsFrom(const Config& config) {
+  NamenodeOptions options;
+  const std::vector<std::string> directories = config.GetDirectories("dfs.namenode.name.dir");
+  if (!directories.empty()) options.directory = directories.front();
+  options.store.block_cache_bytes = config.GetBytes("cairn.namenode.block-cache");
+  options.writer.max_batch = static_cast<size_t>(config.GetInt("cairn.namenode.batch.max-mutations"));
+  options.writer.max_queued = static_cast<size_t>(config.GetInt("cairn.namenode.queue.max-mutations"));
+
+  options.replicas.heartbeat_interval = config.GetDuration("dfs.heartbeat.interval");
+  options.replicas.stale_after = config.GetDuration("dfs.namenode.stale.datanode.interval");
+  options.replicas.dead_after = config.GetDuration("cairn.namenode.dead-interval");
+  options.replicas.acknowledged_grace = config.GetDuration("cairn.namenode.confirm-interval");
+  options.replicas.repair_timeout = config.GetDuration("dfs.namenode.reconstruction.pending.timeout-sec");
+  options.replicas.max_repairs_per_node = static_cast<size_t>(config.GetInt("dfs.namenode.replication.max-streams"));
+  options.replicas.min_replication = static_cast<uint32_t>(config.GetInt("dfs.namenode.replication.min"));
+
+  CallLimits& limits = options.clients.limits;
+  limits.max_component_bytes = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-component-length"));
+  limits.max_path_bytes = static_cast<uint64_t>(config.GetInt("cairn.namenode.fs-limits.max-path-length"));
+  limits.max_depth = static_cast<uint64_t>(config.GetInt("cairn.namenode.fs-limits.max-path-depth"));
+  limits.max_directory_entries = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-directory-items"));
+  limits.min_replication = options.replicas.min_replication;
+  limits.max_replication = static_cast<uint32_t>(config.GetInt("dfs.replication.max"));
+  limits.min_block_size_bytes = config.GetBytes("dfs.namenode.fs-limits.min-block-size");
+  limits.max_block_size_bytes = config.GetBytes("cairn.block.max-size");
+  limits.max_blocks_per_file = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-blocks-per-file"));
+  options.clients.default_block_size_bytes = config.GetBytes("dfs.blocksize");
+  options.clients.default_replication = static_cast<uint32_t>(config.GetInt("dfs.replication"));
+  options.clients.bytes_per_checksum = static_cast<uint32_t>(config.GetInt("dfs.bytes-per-checksum"));
+  options.clients.token_lifetime = config.GetDuration("cairn.block.token.lifetime");
+  options.reclaimer.entries_per_step = static_cast<uint32_t>(config.GetInt("cairn.namenode.reclaim.batch"));
+  options.leases.hard_limit = config.GetDuration("dfs.namenode.lease-hard-limit-sec");
+  return options;
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "namenode/frontdoor/client_service.h"
+#include "namenode/lease_monitor.h"
+#include "namenode/namespace_writer.h"
+#include "namenode/reclaimer.h"
+#include "namenode/replicas/replica_plane.h"
+#include "namenode/retry_sweeper.h"
+#include "namenode/store/meta_store.h"
+
+namespace cairn {
+class Config;
+}
+
+namespace cairn::namenode {
+
+// Everything a NameNode can be told, typed. Directories inside `store` and `replicas` are set from `directory`.
+struct NamenodeOptions {
+  std::string directory;  // dfs.namenode.name.dir.
+  MetaStore::Options store;
+  NamespaceWriter::Options writer;
+  ReplicaPlane::Options replicas;
+  ClientService::Options clients;
+  Reclaimer::Options reclaimer;
+  LeaseMonitor::Options leases;
+  RetrySweeper::Options retries;
+  size_t readers = 2;            // Executors for snapshot reads.
+  std::string software_version;  // For reports.
+};
+
+// From the configuration's keys; see deploy/config/cairn.yaml.
+NamenodeOptions NamenodeOptionsFrom(const Config& config);
+
+}  // namespace cairn::namenode
