@@ -346,7 +346,7 @@ bool SimProcess::PumpRocksdb() { return rocksdb_env_ != nullptr && rocksdb_env_-
 
 bool SimProcess::BlockUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) {
   bool result = false;
-  world().RunUntil([&] { return (result = done()) || !*alive_; }, deadline);
+  world().RunUntil([&] { return result = done(); }, deadline);
   return result;
 }
 

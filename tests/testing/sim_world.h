@@ -73,7 +73,7 @@ class SimProcess final : public Env {
   Random NewRandom() override;
   BootId boot_id() override { return boot_id_; }
   rocksdb::Env* rocksdb_env() override;
-  // Runs the world. Only from outside of tasks; ends early, with what done() says, when the process is killed.
+  // Runs the world. Only from outside of tasks. Also in a process that was killed, which still has to be stopped.
   bool BlockUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) override;
   void Wake() override {}
 
