@@ -1,0 +1,127 @@
+#pragma once
+
+// A whole cluster of the product's own parts in one thread: a NameNode, DataNodes and a client on a SimWorld. Only common/env and the
+// transport are exchanged.
+//
+//   SimCluster cluster({.seed = 3});
+//   auto files = cluster.NewFileSystem();          // Blocking calls run the world, and bring dead daemons back when due.
+//   cluster.PowerCutDatanode(1, absl::Seconds(5));  // Also from a task, in the middle of a call; it restarts after 5 s.
+//   cluster.RunUntil([&] { return ...; }, absl::Minutes(1));
+//
+// Daemons are killed from tasks, but stopped, destroyed and started again only between tasks, by Reap(): RunUntil calls it, and
+// whoever waits otherwise has to. One thread.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "cairn/file_system.h"
+#include "client/src/client_core.h"
+#include "common/metrics.h"
+#include "datanode/datanode.h"
+#include "namenode/namenode.h"
+#include "tests/testing/sim_network.h"
+#include "tests/testing/sim_rpc.h"
+#include "tests/testing/sim_world.h"
+
+namespace cairn::testing {
+
+struct SimClusterOptions {
+  uint64_t seed = 1;
+  size_t datanodes = 4;
+  uint64_t block_size_bytes = 1 << 20;
+  uint32_t replication = 3;
+  absl::Duration dead_after = absl::Seconds(20);
+  CloseSync close_sync = CloseSync::kData;
+  absl::Duration retry_budget = absl::Minutes(5);
+};
+
+class SimCluster {
+ public:
+  explicit SimCluster(SimClusterOptions options);  // Formats, starts all, waits until every DataNode is registered.
+  ~SimCluster();
+  SimCluster(const SimCluster&) = delete;
+  SimCluster& operator=(const SimCluster&) = delete;
+
+  SimWorld& world() { return world_; }
+  size_t datanode_count() const { return datanodes_.size(); }
+  SimMachine* namenode_machine() { return namenode_.machine; }
+  SimMachine* datanode_machine(size_t index) { return datanodes_[index].machine; }
+  SimMachine* client_machine() { return client_machine_; }
+  // Null while it is down.
+  datanode::Datanode* datanode(size_t index) { return datanodes_[index].datanode.get(); }
+
+  // kill -9, or a power cut; the daemon comes back after `down_for`. No effect while it is down. From tasks too.
+  void KillNamenode(absl::Duration down_for) { Down(&namenode_, false, down_for); }
+  void PowerCutNamenode(absl::Duration down_for) { Down(&namenode_, true, down_for); }
+  void KillDatanode(size_t index, absl::Duration down_for) { Down(&datanodes_[index], false, down_for); }
+  void PowerCutDatanode(size_t index, absl::Duration down_for) { Down(&datanodes_[index], true, down_for); }
+  // All daemons lose power at the same moment.
+  void PowerCutAll(absl::Duration down_for);
+
+  // Runs the world until done(), bringing daemons back meanwhile. False when `limit` passed first. Not from a task.
+  bool RunUntil(absl::AnyInvocable<bool()> done, absl::Duration limit);
+  bool AllUp() const;
+
+  // Of one client process; its core is for coroutines, on its executors.
+  std::shared_ptr<client::ClientCore> NewClientCore();
+  // Waits until every block has all its replicas and no deletion is pending, as the NameNode sees it.
+  bool Settle(absl::Duration limit);
+  v1::ClusterReportResponse Report();
+  // Replicas of a block that are FINALIZED on DataNodes that run.
+  size_t FinalizedReplicas(uint64_t block_id);
+
+  // Asks the NameNode, blocking (runs the world, brings daemons back).
+  template <class Request, class Response>
+  absl::StatusOr<Response> Ask(void (api::ClientNamenode::*call)(api::CallContext, Request, api::Done<Response>), Request request);
+
+ private:
+  struct Daemon {
+    SimMachine* machine = nullptr;
+    SimProcess* process = nullptr;
+    std::unique_ptr<metrics::Registry> registry;
+    std::unique_ptr<namenode::Namenode> namenode;
+    std::unique_ptr<datanode::Datanode> datanode;
+    std::optional<SteadyTime> restart_at;  // Set while it is down.
+    bool running() const { return namenode != nullptr || datanode != nullptr; }
+  };
+
+  void Down(Daemon* daemon, bool power_cut, absl::Duration down_for);
+  void StartNamenode();
+  void StartDatanode(Daemon* daemon);
+  bool ReapIsDue() const;
+  void Reap();
+  std::vector<Daemon*> AllDaemons();
+
+  const SimClusterOptions options_;
+  SimWorld world_;
+  Daemon namenode_;
+  std::vector<Daemon> datanodes_;
+  SimMachine* client_machine_ = nullptr;
+  std::unique_ptr<SimService<api::ClientNamenode>> client_service_;
+  std::unique_ptr<SimService<api::DatanodeNamenode>> datanode_service_;
+  std::unique_ptr<SimService<api::NamenodeAdmin>> admin_service_;
+  SimProcess* client_process_ = nullptr;
+  std::unique_ptr<SimClientNamenode> client_api_;
+  std::unique_ptr<SimNamenodeAdmin> admin_api_;
+};
+
+template <class Request, class Response>
+absl::StatusOr<Response> SimCluster::Ask(void (api::ClientNamenode::*call)(api::CallContext, Request, api::Done<Response>),
+                                         Request request) {
+  for (int tries = 0; tries < 100; ++tries) {
+    auto answer = std::make_shared<std::optional<absl::StatusOr<Response>>>();
+    api::CallContext context;
+    context.deadline = world_.Now() + absl::Seconds(10);
+    (client_api_.get()->*call)(std::move(context), request, [answer](absl::StatusOr<Response> response) { *answer = std::move(response); });
+    RunUntil([&] { return answer->has_value(); }, absl::Seconds(11));
+    if (answer->has_value() && (**answer).status().code() != absl::StatusCode::kUnavailable) return std::move(**answer);
+    RunUntil([] { return false; }, absl::Seconds(1));
+  }
+  return absl::UnavailableError("the NameNode does not answer");
+}
+
+}  // namespace cairn::testing
