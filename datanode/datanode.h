@@ -68,6 +68,7 @@ class Datanode {
   HostPort transfer_address() const { return transfer_->local(); }
   BlockStore& store() { return *storage_.store; }
   const NamenodeLanes& lanes() const { return *lanes_; }
+  const EventLog& events() const { return *events_; }
   // Ends transfers and lanes, closes the volumes cleanly. Blocks; idempotent.
   void Stop();
 

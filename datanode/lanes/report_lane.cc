@@ -134,6 +134,7 @@ void ReportLane::OnDown(uint64_t stream, v1::ReportDown message) {
     case v1::ReportDown::kAcknowledgement:
       backoff_.Reset();
       while (!unapplied_ranges_.empty() && unapplied_ranges_.front() <= message.acknowledgement().applied()) unapplied_ranges_.pop_front();
+      applied_.store(message.acknowledgement().applied(), std::memory_order_relaxed);
       events_->ForgetUpTo(message.acknowledgement().durable());
       break;
     case v1::ReportDown::kExpand: {

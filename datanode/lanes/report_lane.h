@@ -50,6 +50,8 @@ class ReportLane {
 
   uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
   uint64_t walks_done() const { return walks_done_.load(std::memory_order_relaxed); }
+  // The number up to which the NameNode has said that it applied the events.
+  uint64_t applied() const { return applied_.load(std::memory_order_relaxed); }
   bool streaming() const { return streaming_.load(std::memory_order_relaxed); }
 
  private:
@@ -89,6 +91,7 @@ class ReportLane {
   Watchdog* const watchdog_;
   std::atomic<uint64_t> messages_sent_{0};
   std::atomic<uint64_t> walks_done_{0};
+  std::atomic<uint64_t> applied_{0};
   std::atomic<bool> streaming_{false};
   // Of the executor (and of the destructor, after it).
   Backoff backoff_;
