@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "client/src/file_system.h"
 #include "common/check.h"
 #include "namenode/namenode_directory.h"
@@ -196,6 +198,17 @@ size_t SimCluster::FinalizedReplicas(uint64_t block_id) {
     if (daemon.datanode == nullptr) continue;
     const auto replica = daemon.datanode->store().Describe(BlockId(block_id));
     if (replica && replica->state == datanode::ReplicaState::kFinalized && !replica->corrupt) ++count;
+  }
+  return count;
+}
+
+size_t SimCluster::Holders(uint64_t block_id) {
+  const std::string file = fmt::format("{}/blocks/{}/{}/blk_{}", kDataDirectory, block_id >> 4 & 255, block_id >> 12 & 255, block_id);
+  size_t count = 0;
+  for (Daemon& daemon : datanodes_) {
+    if (daemon.datanode == nullptr) continue;
+    const absl::StatusOr<bool> on_disk = daemon.process->files().Exists(file);
+    if (daemon.datanode->store().Describe(BlockId(block_id)) || !on_disk.ok() || *on_disk) ++count;
   }
   return count;
 }
