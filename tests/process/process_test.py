@@ -56,6 +56,8 @@ class ClusterTest(unittest.TestCase):
         return done.stdout if code == 0 else done.stderr.decode(errors="replace")
 
     def put(self, path, data):
+        """As HDFS, -put makes no parents."""
+        self.cairn("dfs", "-mkdir", "-p", path.rsplit("/", 1)[0] or "/")
         self.cairn("dfs", "-put", "-f", "-", path, data=data)
 
     def cat(self, path):
@@ -95,6 +97,7 @@ class Durability(ClusterTest):
         self.cairn("dfs", "-mkdir", "-p", "/b/c")
         self.cairn("dfs", "-mv", "/a/file", "/b/c/moved")
         self.cairn("dfs", "-touchz", "/a/gone")
+        self.cairn("dfs", "-test", "-e", "/a/gone")
         self.cairn("dfs", "-rm", "-skipTrash", "/a/gone")
         self.cluster.kill("namenode")
         self.cluster.start_process("namenode")
@@ -166,6 +169,51 @@ class Deletion(ClusterTest):
         self.until("all replica files are unlinked", lambda: not any(self.replica_files(n) for n in names))
 
 
+class NothingWaitsForADeletion(ClusterTest):
+    """Closes go on while deletions, or the answers of heartbeats, are blocked on every DataNode."""
+
+    def restart_datanodes(self, faults):
+        for name in self.cluster.processes:
+            if name == "namenode":
+                continue
+            self.cluster.processes[name].stop()
+            arguments = ["--fault-points"] if faults else []
+            self.cluster.start_process(name, arguments, {"CAIRN_FAULTS": faults} if faults else None)
+        for name in self.cluster.processes:
+            self.cluster.wait_ready(name)
+
+    def close_200_files(self, directory):
+        """In one process of the CLI, each file of its own content; the seconds it took."""
+        local = self.cluster.folder / "local"
+        shutil.rmtree(local, ignore_errors=True)
+        local.mkdir()
+        for number in range(200):
+            (local / f"file-{number}").write_bytes(generated(2000 + number, number))
+        self.cairn("dfs", "-mkdir", "-p", directory)
+        begin = time.monotonic()
+        self.cairn("dfs", "-put", *[str(local / f"file-{n}") for n in range(200)], directory)
+        seconds = time.monotonic() - begin
+        self.assertEqual(self.cat(f"{directory}/file-199"), generated(2199, 199))
+        return seconds
+
+    def test_200_closes_finish_while_deletions_are_blocked(self):
+        names = [n for n in self.cluster.processes if n != "namenode"]
+        self.close_200_files("/old")
+        self.restart_datanodes("datanode.deleter.unlink=block")
+        self.cairn("dfs", "-rm", "-r", "-skipTrash", "/old")
+        seconds = self.close_200_files("/new")
+        print(f"200 closes while deletions are blocked: {seconds:.2f} s", flush=True)
+        self.assertEqual([len(self.replica_files(n)) for n in names], [400] * 3, "nothing can have been unlinked")
+        self.restart_datanodes("")
+        self.until("the old replicas are unlinked", lambda: all(len(self.replica_files(n)) == 200 for n in names))
+        self.assertEqual(self.cat("/new/file-0"), generated(2000, 0))
+
+    def test_200_closes_finish_while_heartbeat_answers_are_held(self):
+        self.restart_datanodes("datanode.heartbeat.answer=delay(30000)")
+        seconds = self.close_200_files("/new")
+        print(f"200 closes while heartbeat answers are held: {seconds:.2f} s", flush=True)
+
+
 class BadInput(ClusterTest):
     """Bad input costs its sender a clear error and nobody else anything."""
 
@@ -175,7 +223,7 @@ class BadInput(ClusterTest):
         for name in self.cluster.processes:
             text = (self.cluster.folder / name / "cairn.yaml").read_text(encoding="utf-8")
             for line in text.splitlines():
-                if "127.0.0.1:" in line and ("dfs.datanode.address" in line or "cairn.datanode.grpc" in line):
+                if line.startswith("dfs.datanode.address"):
                     ports.add(int(line.rsplit(":", 1)[1].strip(' "')))
         garbage = [b"\x00" * 64, b"\xff" * 4096, b"GET / HTTP/9.9\r\n\r\n", generated(1 << 16, 1), b"\x00\x1c\x50" + b"\xff" * 20,
                    b"\x00\x1c\xfe\x00", b"\x00\x1c\x51\x05hello", b"\x00\x1d\x50\x00", b"x"]
