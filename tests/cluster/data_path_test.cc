@@ -250,6 +250,11 @@ TEST_F(DataPath, DeletedFilesGoFromEveryDiskWhileOthersAreCreated) {
   constexpr int kFiles = 5000;
 #endif
   constexpr int kThreads = 16;
+  ClientOptions unsynced;  // Durability is others' to test; here thousands of files are.
+  unsynced.close_sync = CloseSync::kNone;
+  auto connected = FileSystem::Connect(transport_.uri(), unsynced);
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  files_ = *std::move(connected);
   std::vector<std::thread> writers;
   for (int t = 0; t < kThreads; ++t)
     writers.emplace_back([&, t] {
