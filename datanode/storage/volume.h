@@ -86,7 +86,7 @@ class Volume {
   absl::Status OpenDirectory(const VersionRecord& fresh);
   absl::Status Format(const VersionRecord& fresh);
   absl::Status RefreshSpace();
-  static size_t FirstLevel(BlockId id) { return (id.value() >> 4) & 255; }
+  static size_t FirstLevel(BlockId id) { return (id.value() >> 20) & 255; }
   static size_t SecondLevel(BlockId id) { return (id.value() >> 12) & 255; }
   std::string DirectoryOf(BlockId id) const;
 

@@ -159,7 +159,7 @@ TEST_F(BlockSenderTest, AFlippedByteReachesTheReaderWithTheOldChecksum) {
   StartNodes({});
   WriteBlock({0}, Pattern(5000));
   // blk_<id> below the two levels of directories.
-  const std::string name = "/data/blocks/" + std::to_string((kBlock.value() >> 4) & 255) + "/" +
+  const std::string name = "/data/blocks/" + std::to_string((kBlock.value() >> 20) & 255) + "/" +
                            std::to_string((kBlock.value() >> 12) & 255) + "/blk_" + std::to_string(kBlock.value());
   absl::StatusOr<std::shared_ptr<ReplicaReader>> replica = node(0).store->OpenForRead(kBlock, kStamp);
   ASSERT_TRUE(replica.ok()) << replica.status();

@@ -134,7 +134,7 @@ class StorageTest : public ::testing::Test {
     return found;
   }
   static std::string PathOf(BlockId id, const std::string& directory = "/data/1") {
-    return directory + "/blocks/" + std::to_string(id.value() >> 4 & 255) + "/" + std::to_string(id.value() >> 12 & 255) + "/blk_" +
+    return directory + "/blocks/" + std::to_string(id.value() >> 20 & 255) + "/" + std::to_string(id.value() >> 12 & 255) + "/blk_" +
            std::to_string(id.value());
   }
   bool FileExists(BlockId id) { return *process_->files().Exists(PathOf(id)); }
