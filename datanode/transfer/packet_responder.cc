@@ -125,6 +125,8 @@ Awaitable<absl::Status> PacketResponder::EndBlock(uint64_t length, bool sync) {
 
 Awaitable<absl::Status> PacketResponder::SuspectOwnCopy() {
   context_->counters.checksum_errors.fetch_add(1, std::memory_order_relaxed);
+  // This stream ends after its answer, whatever comes out: a revocation, which a bad replica brings, must not cut the answer off.
+  writer_->OnRevoked([] {});
   // The bytes came through here unverified. If they are bad here too, the replica must say so, or it would be taken for good in recovery.
   absl::AnyInvocable<absl::Status()> work = [store = context_->store, id = BlockId(block_.blockid()), stamp = writer_->Describe().stamp] {
     return store->Verify(id, stamp);
