@@ -374,7 +374,9 @@ TEST_F(BlockStoreTest, ReplicaThatIsFoundCorruptWhileItIsWrittenLosesItsWriter) 
   EXPECT_THAT(store().RecoverRbw(kBlock, kStamp, GenerationStamp(1002), 0, 5000), HasKind(ErrorKind::kChecksum));
   writer.reset();
   CutPowerAndOpen();
-  EXPECT_TRUE(store().Describe(kBlock)->corrupt);
+  // A replica that was never closed may have lost its directory entry; what is there is known to be bad.
+  const std::optional<ReplicaDescription> left = store().Describe(kBlock);
+  EXPECT_TRUE(!left || left->corrupt);
 }
 
 TEST_F(BlockStoreTest, FailedSyncStopsTheVolumeForGood) {
