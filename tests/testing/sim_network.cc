@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/check.h"
@@ -14,6 +15,16 @@ SimNetwork::SimNetwork(SimWorld* world)
 
 SimNetwork::~SimNetwork() {
   BreakFlows([](const SimFlow&) { return true; });
+  // What was sent to a side that had broken before still waits for its time, and may be what keeps its flow alive.
+  std::vector<std::shared_ptr<SimFlow>> left;
+  for (const auto& [id, weak] : *flows_) {
+    if (std::shared_ptr<SimFlow> flow = weak.lock()) left.push_back(std::move(flow));
+  }
+  for (const std::shared_ptr<SimFlow>& flow : left) {
+    for (SimFlow::Side& side : flow->sides_) {
+      const std::deque<SimFlow::Message> dropped = std::exchange(side.inbound, {});
+    }
+  }
 }
 
 void SimNetwork::SetLink(SimMachine* a, SimMachine* b, const SimLinkOptions& options) {
