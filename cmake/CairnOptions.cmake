@@ -24,6 +24,8 @@ if(CAIRN_SANITIZE)
   endif()
   if(CAIRN_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-Wno-tsan)  # Asio's fences; see docs/decisions.
+    # For whatever includes protobuf; see the file.
+    add_compile_options(-include "${CMAKE_SOURCE_DIR}/cmake/protobuf_layout.h")
   endif()
 endif()
 
