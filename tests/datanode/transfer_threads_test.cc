@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,7 @@
 #include "datanode/storage/event_log.h"
 #include "datanode/storage/open_block_store.h"
 #include "datanode/transfer/transfer_server.h"
+#include "tests/testing/temporary_directory.h"
 
 namespace cairn::datanode {
 namespace {
@@ -173,14 +173,11 @@ class Job {
 class TransferThreads : public ::testing::Test {
  protected:
   TransferThreads() {
-    directory_ = std::filesystem::path(::testing::TempDir()) /
-                 ("transfer_threads_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::remove_all(directory_);
     for (size_t i = 0; i < kNodes; ++i) {
       auto node = std::make_unique<Node>();
       node->events = std::make_unique<EventLog>(&node->env->clock());
       BlockStoreOptions options;
-      options.directories = {directory_ / ("dn" + std::to_string(i))};
+      options.directories = {directory_.path() + "/dn" + std::to_string(i)};
       absl::StatusOr<OpenedBlockStore> opened = OpenBlockStore(options, node->env.get(), node->events.get());
       CAIRN_CHECK(opened.ok(), opened.status().ToString());
       const absl::Status adopted = opened->identity->AdoptCluster("cluster", kPool);
@@ -206,7 +203,6 @@ class TransferThreads : public ::testing::Test {
       CAIRN_CHECK(env->BlockUntil([&] { return node->server->stopped(); }, limit), "a server does not stop");
     }
     nodes_.clear();
-    std::filesystem::remove_all(directory_);
   }
 
   // `count` blocks at once, each written down the chain (which begins elsewhere for each) and read back from all nodes.
@@ -255,7 +251,7 @@ class TransferThreads : public ::testing::Test {
     env->Wake();
   }
 
-  std::filesystem::path directory_;
+  const testing::TemporaryDirectory directory_;
   std::vector<std::unique_ptr<Node>> nodes_;
   uint64_t next_block_ = 0;
 };
