@@ -13,6 +13,7 @@
 #include "client/cli/dfs_transfer.h"
 #include "common/error.h"
 #include "tests/client/fake_file_system.h"
+#include "tests/testing/temporary_directory.h"
 
 namespace cairn::cli {
 namespace {
@@ -32,11 +33,7 @@ class ShellTest : public ::testing::Test {
       return static_cast<long>(input_.readsome(into.data(), static_cast<long>(into.size())));
     };
     for (auto more : {ListVerbs(), ChangeVerbs(), TransferVerbs()}) verbs_.insert(verbs_.end(), more.begin(), more.end());
-    local_ = ::testing::TempDir() + "cairn-shell-" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(local_);
-    std::filesystem::create_directories(local_);
   }
-  ~ShellTest() override { std::filesystem::remove_all(local_); }
 
   int Run(std::vector<std::string> words) {
     out_.str("");
@@ -45,7 +42,7 @@ class ShellTest : public ::testing::Test {
   }
   std::string out() const { return out_.str(); }
   std::string err() const { return err_.str(); }
-  std::string Local(const std::string& name) const { return local_ + "/" + name; }
+  std::string Local(const std::string& name) const { return local_.path() + "/" + name; }
   void WriteLocal(const std::string& name, const std::string& data) { std::ofstream(Local(name), std::ios::binary) << data; }
   std::string ReadLocal(const std::string& name) {
     std::ifstream file(Local(name), std::ios::binary);
@@ -59,7 +56,7 @@ class ShellTest : public ::testing::Test {
   std::atomic<bool> interrupted_{false};
   Shell shell_;
   std::vector<Verb> verbs_;
-  std::string local_;
+  const testing::TemporaryDirectory local_;
 };
 
 TEST_F(ShellTest, UsageErrorsExitWith255) {
