@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing of deploy/dev/packages.txt. Prints one line; apt's output goes to a log, shown only if it fails.
+# With --if-root, as other verbs call it: nothing is said when nothing is missing, and nothing is done by who may not install.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
@@ -10,6 +11,9 @@ for package in "${wanted[@]}"; do
   [[ "$status" == installed ]] || missing+=("$package")
 done
 
+if [[ "${1:-}" == --if-root ]] && { [[ ${#missing[@]} -eq 0 ]] || [[ "$(id -u)" -ne 0 ]]; }; then
+  exit 0
+fi
 if [[ ${#missing[@]} -gt 0 ]]; then
   if [[ "$(id -u)" -ne 0 ]]; then
     echo "setup: as root, please: apt-get install --no-install-recommends ${missing[*]}" >&2
