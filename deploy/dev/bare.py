@@ -1,8 +1,8 @@
 """./dev bare: the README's commands on a minimal Debian 12, as root.
 
-A root by mmdebstrap in a temporary folder, a clone of the committed tree in it, and inside a chroot what the README tells a newcomer:
-./dev run (and stop), ./dev test; they install what is missing. The network is this machine's, for Debian's packages only; names and apt's sources
-are copied from here. Ends 0 if every command did."""
+A root by mmdebstrap in a temporary folder, a clone of the committed tree in it, and inside a chroot what the README tells a
+newcomer: ./dev run (and stop), ./dev test; they install what is missing. The network is this machine's, for Debian's packages
+only; names and apt's sources are copied from here. Ends 0 if every command did."""
 
 import argparse
 import os
