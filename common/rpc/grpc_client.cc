@@ -99,7 +99,7 @@ class GrpcChannel::Impl::Unary : public Tag, public Cancellable {
 // A stream: one read and one write under way at most. Shared by its operations and the sink.
 class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Impl* impl, std::unique_ptr<RawReceiver> receiver) : impl_(impl), receiver_(std::move(receiver)) {
+  Stream(Impl* impl, std::unique_ptr<RawHandler> receiver) : impl_(impl), receiver_(std::move(receiver)) {
     started_.stream = read_.stream = written_.stream = half_closed_.stream = finished_.stream = this;
     started_.on = &Stream::OnStarted;
     read_.on = &Stream::OnRead;
@@ -225,7 +225,7 @@ class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std
 
   Impl* const impl_;
   // The poller's, after Start; of context_ others only call TryCancel, which is thread-safe.
-  std::unique_ptr<RawReceiver> receiver_;
+  std::unique_ptr<RawHandler> receiver_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;  // Set in Start; its operations are thread-safe.
   Op started_, read_, written_, half_closed_, finished_;        // Each the completion queue's while started.
@@ -277,8 +277,8 @@ void GrpcChannel::CallRaw(const std::string& method, const api::CallContext& con
   (new Impl::Unary(impl_.get(), response, std::move(done)))->Start(method, context, request);
 }
 
-std::shared_ptr<GrpcChannel::RawSink> GrpcChannel::OpenRaw(const std::string& method, const api::CallContext& context,
-                                                           std::unique_ptr<RawReceiver> receiver) {
+std::shared_ptr<RawSink> GrpcChannel::OpenRaw(const std::string& method, const api::CallContext& context,
+                                                           std::unique_ptr<RawHandler> receiver) {
   auto stream = std::make_shared<Impl::Stream>(impl_.get(), std::move(receiver));
   stream->Start(method, context);
   return stream;

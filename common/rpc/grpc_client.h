@@ -12,6 +12,7 @@
 #include "common/api/client_namenode.h"
 #include "common/api/datanode_namenode.h"
 #include "common/env/env.h"
+#include "common/rpc/message_stream.h"
 
 namespace cairn::rpc {
 
@@ -46,52 +47,14 @@ class GrpcChannel {
   template <class Out, class In>
   std::shared_ptr<api::MessageSink<Out>> OpenStream(const std::string& method, const api::CallContext& context,
                                                     std::shared_ptr<api::MessageHandler<In>> handler) {
-    auto raw = std::make_unique<TypedReceiver<In>>(std::move(handler));
+    auto raw = std::make_unique<TypedHandler<In>>(std::move(handler));
     return std::make_shared<TypedSink<Out>>(OpenRaw(method, context, std::move(raw)));
   }
 
-  class RawReceiver {
-   public:
-    virtual ~RawReceiver() = default;
-    virtual std::unique_ptr<google::protobuf::MessageLite> NewMessage() = 0;
-    virtual void OnMessage(google::protobuf::MessageLite* message) = 0;
-    virtual void OnClosed(absl::Status status) = 0;
-  };
-  class RawSink {
-   public:
-    virtual ~RawSink() = default;
-    virtual bool Send(const google::protobuf::MessageLite& message) = 0;
-    virtual size_t Queued() const = 0;
-    virtual void Close(absl::Status status) = 0;
-  };
-
  private:
-  template <class In>
-  class TypedReceiver : public RawReceiver {
-   public:
-    explicit TypedReceiver(std::shared_ptr<api::MessageHandler<In>> typed) : typed_(std::move(typed)) {}
-    std::unique_ptr<google::protobuf::MessageLite> NewMessage() override { return std::make_unique<In>(); }
-    void OnMessage(google::protobuf::MessageLite* message) override { typed_->OnMessage(std::move(*static_cast<In*>(message))); }
-    void OnClosed(absl::Status status) override { typed_->OnClosed(std::move(status)); }
-
-   private:
-    std::shared_ptr<api::MessageHandler<In>> typed_;
-  };
-  template <class Out>
-  class TypedSink : public api::MessageSink<Out> {
-   public:
-    explicit TypedSink(std::shared_ptr<RawSink> raw) : raw_(std::move(raw)) {}
-    bool Send(Out message) override { return raw_->Send(message); }
-    size_t Queued() const override { return raw_->Queued(); }
-    void Close(absl::Status status) override { raw_->Close(std::move(status)); }
-
-   private:
-    std::shared_ptr<RawSink> raw_;
-  };
-
   void CallRaw(const std::string& method, const api::CallContext& context, const google::protobuf::MessageLite& request,
                google::protobuf::MessageLite* response, absl::AnyInvocable<void(absl::Status)> done);
-  std::shared_ptr<RawSink> OpenRaw(const std::string& method, const api::CallContext& context, std::unique_ptr<RawReceiver> receiver);
+  std::shared_ptr<RawSink> OpenRaw(const std::string& method, const api::CallContext& context, std::unique_ptr<RawHandler> receiver);
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
