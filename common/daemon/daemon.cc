@@ -21,6 +21,7 @@ sigset_t TerminationSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGUSR1);  // RequestTermination's.
   return signals;
 }
 
@@ -109,9 +110,9 @@ std::string WaitForTermination() {
   int number = 0;
   while (sigwait(&signals, &number) != 0) {
   }
-  return number == SIGINT ? "SIGINT" : "SIGTERM";
+  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "a command";
 }
 
-void RequestTermination() { pthread_kill(waiting_thread, SIGTERM); }
+void RequestTermination() { pthread_kill(waiting_thread, SIGUSR1); }
 
 }  // namespace cairn

@@ -31,7 +31,7 @@ std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescri
 
 // SIGTERM and SIGINT wait for WaitForTermination, in every thread made later; SIGPIPE is ignored.
 void BlockTerminationSignals();
-// Returns the signal's name.
+// Returns the signal's name, or "a command" after RequestTermination.
 std::string WaitForTermination();
 // Makes WaitForTermination of this process return, from any thread: for a daemon that cannot go on.
 void RequestTermination();
