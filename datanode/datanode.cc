@@ -67,6 +67,10 @@ absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions option
                                                           metrics::Registry* registry) {
   std::unique_ptr<Datanode> datanode(new Datanode(std::move(options), std::move(channels), env));
   RETURN_IF_ERROR(datanode->Open());
+  // Before the lanes, which observe it from their first answer on.
+  datanode->report_latency_ = registry->NewHistogram("cairn_report_ack_lag_seconds",
+                                                     "From a replica's event until the NameNode had applied it; the oldest of each answer.",
+                                                     metrics::LatencyBuckets());
   datanode->StartLanes();
   datanode->metrics_ = std::make_unique<DatanodeMetrics>(registry, datanode->storage_.store.get(), datanode->events_.get(),
                                                          &datanode->transfer_->counters(), datanode->lanes_.get());
@@ -119,6 +123,7 @@ void Datanode::StartLanes() {
     log::Warning("the NameNode shuts this node down: {}", reason);
     if (options_.on_shutdown) options_.on_shutdown();
   };
+  callbacks.report_applied = [latency = report_latency_](absl::Duration took) mutable { latency.Observe(took); };
   callbacks.refused = [](const absl::Status& status) {
     log::Error("the NameNode refuses this node; an operator has to look: {}", std::string(status.message()));
   };

@@ -88,6 +88,7 @@ class Datanode {
   std::unique_ptr<TransferServer> transfer_;
   std::unique_ptr<NamenodeLanes> lanes_;
   std::unique_ptr<DatanodeMetrics> metrics_;
+  metrics::Histogram report_latency_;
   std::atomic<bool> serving_{false};
   bool stopped_ = false;  // The owner's.
 };

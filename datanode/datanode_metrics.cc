@@ -39,6 +39,12 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
         [store] { return store->pending_deletion_blocks(); });
   gauge("cairn_reclaim_pending_bytes", "Bytes of replica files that wait to be unlinked.", {},
         [store] { return store->pending_deletion_bytes(); });
+  gauge("cairn_reclaim_oldest_age_seconds", "How long the oldest of them has waited.", {},
+        [store] { return absl::ToDoubleSeconds(store->oldest_pending_deletion()); });
+  gauge("cairn_disk_queue_length", "Reads and writes that wait for a volume's disk thread.", {},
+        [store] { return store->disk_queue().depth; });
+  gauge("cairn_disk_queue_oldest_age_seconds", "How long the oldest of them has waited.", {},
+        [store] { return absl::ToDoubleSeconds(store->disk_queue().oldest_age); });
   const auto sum = [store](auto field) {
     double total = 0;
     for (const v1::StorageStatistics& storage : store->Statistics()) total += static_cast<double>((storage.*field)());
@@ -59,6 +65,8 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
         [lanes] { return absl::ToDoubleSeconds(lanes->heartbeat().last_interval()); });
   counter("cairn_heartbeats_total", "Heartbeats sent.", {}, [lanes] { return lanes->heartbeat().sent(); });
   gauge("cairn_command_queue_length", "Commands taken and not yet carried out.", {}, [lanes] { return lanes->command().queued(); });
+  gauge("cairn_command_oldest_age_seconds", "How long the oldest of them has waited.", {},
+        [lanes] { return absl::ToDoubleSeconds(lanes->command().oldest_age()); });
 }
 
 }  // namespace cairn::datanode

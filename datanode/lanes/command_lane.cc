@@ -1,5 +1,6 @@
 #include "datanode/lanes/command_lane.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -120,20 +121,35 @@ void CommandLane::OnDown(uint64_t stream, v1::CommandDown command) {
     return Reopen();
   }
   granted -= used;
+  const SteadyTime now = executor_->clock().Now();
   if (is_invalidation) {
     for (v1::InvalidateReplica& replica : *command.mutable_invalidate()->mutable_replicas()) {
-      reclaim_.push_back({.replica = std::move(replica), .epoch = epoch, .for_us = ForUs(command)});
+      reclaim_.push_back({.replica = std::move(replica), .since = now, .epoch = epoch, .for_us = ForUs(command)});
     }
   } else if (command.kind_case() == v1::CommandDown::kTransfer || command.kind_case() == v1::CommandDown::kVerify) {
-    repair_.push_back(std::move(command));
+    repair_.push_back({.command = std::move(command), .since = now});
   } else {
-    control_.push_back(std::move(command));
+    control_.push_back({.command = std::move(command), .since = now});
   }
   CountQueued();
   StepSoon();
 }
 
-void CommandLane::CountQueued() { queued_.store(control_.size() + repair_.size() + reclaim_.size(), std::memory_order_relaxed); }
+void CommandLane::CountQueued() {
+  queued_.store(control_.size() + repair_.size() + reclaim_.size(), std::memory_order_relaxed);
+  SteadyTime oldest = SteadyTime::Infinite();
+  if (!control_.empty()) oldest = std::min(oldest, control_.front().since);
+  if (!repair_.empty()) oldest = std::min(oldest, repair_.front().since);
+  if (!reclaim_.empty()) oldest = std::min(oldest, reclaim_.front().since);
+  const bool any = oldest != SteadyTime::Infinite();
+  oldest_since_ns_.store(any ? absl::ToInt64Nanoseconds(oldest.since_start()) : kNothingQueued, std::memory_order_relaxed);
+}
+
+absl::Duration CommandLane::oldest_age() const {
+  const int64_t since = oldest_since_ns_.load(std::memory_order_relaxed);
+  if (since == kNothingQueued) return absl::ZeroDuration();
+  return executor_->clock().Now().since_start() - absl::Nanoseconds(since);
+}
 
 void CommandLane::StepSoon() {
   if (std::exchange(step_posted_, true)) return;
@@ -168,8 +184,8 @@ uint64_t CommandLane::IdOf(const v1::CommandDown& command) {
 // Each takes one step's worth of its queue; true if there is more to do at once.
 bool CommandLane::StepControl() {
   bool voided = false;
-  if (control_.empty() || !Ready(Epoch(control_.front().epoch()), &voided)) return false;
-  v1::CommandDown command = std::move(control_.front());
+  if (control_.empty() || !Ready(Epoch(control_.front().command.epoch()), &voided)) return false;
+  v1::CommandDown command = std::move(control_.front().command);
   control_.pop_front();
   if (voided || !ForUs(command)) {
     log::Info("a control command of epoch {} is void", command.epoch());
@@ -181,12 +197,12 @@ bool CommandLane::StepControl() {
 
 bool CommandLane::StepRepair() {
   bool voided = false;
-  if (repair_.empty() || !Ready(Epoch(repair_.front().epoch()), &voided)) return false;
-  const bool is_void = voided || !ForUs(repair_.front());
-  const bool is_transfer = repair_.front().kind_case() == v1::CommandDown::kTransfer;
+  if (repair_.empty() || !Ready(Epoch(repair_.front().command.epoch()), &voided)) return false;
+  const bool is_void = voided || !ForUs(repair_.front().command);
+  const bool is_transfer = repair_.front().command.kind_case() == v1::CommandDown::kTransfer;
   if (!is_void && is_transfer && transfers_ >= options_.max_transfers) return false;  // The end of one comes back here.
   if (!is_void && !is_transfer && verifications_ >= 1) return false;
-  v1::CommandDown command = std::move(repair_.front());
+  v1::CommandDown command = std::move(repair_.front().command);
   repair_.pop_front();
   if (is_void) {
     Outcome(IdOf(command),
@@ -223,8 +239,7 @@ void CommandLane::Execute(v1::CommandDown command) {
       });
       return;
     }
-    case v1::CommandDown::kVerify:
-      return StartVerify(command.verify());
+    case v1::CommandDown::kVerify: return StartVerify(command.verify());
     case v1::CommandDown::kKeys:
       if (callbacks_.keys) callbacks_.keys({command.keys().keys().begin(), command.keys().keys().end()});
       return;

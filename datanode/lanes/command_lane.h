@@ -26,15 +26,15 @@ namespace cairn::datanode {
 class CommandLane {
  public:
   struct Options {
-    uint32_t invalidations = 8192;     // Credit, and so the bound of the reclaim queue.
-    uint32_t commands = 64;            // Of the other two together.
-    size_t max_transfers = 2;          // At a time. dfs.namenode.replication.max-streams is the NameNode's side of it.
+    uint32_t invalidations = 8192;  // Credit, and so the bound of the reclaim queue.
+    uint32_t commands = 64;         // Of the other two together.
+    size_t max_transfers = 2;       // At a time. dfs.namenode.replication.max-streams is the NameNode's side of it.
     size_t invalidations_per_step = 64;
     absl::Duration first_retry = absl::Seconds(1);
     absl::Duration last_retry = absl::Seconds(10);
   };
   using TransferDone = absl::AnyInvocable<void(absl::Status)>;  // Once, any thread.
-  struct Callbacks {  // On the lane's executor; must not block.
+  struct Callbacks {                                            // On the lane's executor; must not block.
     absl::AnyInvocable<void(v1::CommandDown::Transfer, TransferDone)> transfer;
     absl::AnyInvocable<void(std::vector<v1::BlockTokenKey>)> keys;
     absl::AnyInvocable<void(std::string reason)> shutdown;
@@ -44,17 +44,23 @@ class CommandLane {
               const EpochFence* fence, Random random, RegistrationRequests* registration, Callbacks callbacks, Watchdog* watchdog);
   ~CommandLane();
 
-  void Start();         // Once registered. Later calls: opens a waiting stream at once.
-  void EpochRaised();   // Commands may have been waiting for it, or be void now.
+  void Start();        // Once registered. Later calls: opens a waiting stream at once.
+  void EpochRaised();  // Commands may have been waiting for it, or be void now.
   void Close() { mailbox_->Close(); }
 
   uint64_t queued() const { return queued_.load(std::memory_order_relaxed); }
+  absl::Duration oldest_age() const;  // Of the queued; zero when there is none.
   uint64_t invalidations_done() const { return invalidations_done_.load(std::memory_order_relaxed); }
 
  private:
   class Handler;
+  struct Waiting {
+    v1::CommandDown command;
+    SteadyTime since;
+  };
   struct Invalidation {
     v1::InvalidateReplica replica;
+    SteadyTime since;
     Epoch epoch;
     bool for_us = true;
   };
@@ -78,6 +84,7 @@ class CommandLane {
   static uint64_t IdOf(const v1::CommandDown& command);
   bool ForUs(const v1::CommandDown& command) const { return command.incarnation() == identity_.incarnation.value(); }
   void CountQueued();
+  static constexpr int64_t kNothingQueued = -1;
 
   const Options options_;
   const LaneIdentity identity_;
@@ -89,6 +96,7 @@ class CommandLane {
   RegistrationRequests* const registration_;
   Watchdog* const watchdog_;
   std::atomic<uint64_t> queued_{0};
+  std::atomic<int64_t> oldest_since_ns_{kNothingQueued};
   std::atomic<uint64_t> invalidations_done_{0};
   // Of the executor (and of the destructor, after it).
   Callbacks callbacks_;
@@ -99,8 +107,8 @@ class CommandLane {
   Executor::TimerId reopen_ = 0;
   uint64_t granted_invalidations_ = 0;  // Of this stream, and not yet used.
   uint64_t granted_commands_ = 0;
-  std::deque<v1::CommandDown> control_;
-  std::deque<v1::CommandDown> repair_;
+  std::deque<Waiting> control_;
+  std::deque<Waiting> repair_;
   std::deque<Invalidation> reclaim_;
   size_t transfers_ = 0;
   size_t verifications_ = 0;

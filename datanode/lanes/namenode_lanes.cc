@@ -36,6 +36,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
                                                std::move(fill), registration_.get(), watchdog_.get());
   report_ = std::make_unique<ReportLane>(options.report, options.identity, report_executor_.get(), channels.report, store, events,
                                          env->NewRandom(), registration_.get(), watchdog_.get());
+  report_->SetLatencyObserver(std::move(callbacks.report_applied));
   CommandLane::Callbacks on_command;
   on_command.transfer = std::move(callbacks.transfer);
   on_command.keys = callbacks.keys;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "common/error.h"
@@ -114,6 +115,13 @@ void ReportLane::Reopen(absl::Duration delay) {
   });
 }
 
+void ReportLane::OnApplied(uint64_t applied) {
+  // Of what one answer covers the first has waited longest.
+  const std::optional<absl::Duration> age = applied > applied_ ? events_->AgeOf(applied_ + 1) : std::nullopt;
+  applied_.store(applied, std::memory_order_relaxed);
+  if (age && observe_) observe_(*age);
+}
+
 void ReportLane::OnClosed(uint64_t stream, const absl::Status& status) {
   if (stream != stream_) return;
   if (KindOf(status) == ErrorKind::kUnregistered) registration_->RegisterAgain("the report stream was refused: not registered");
@@ -125,16 +133,12 @@ void ReportLane::OnDown(uint64_t stream, v1::ReportDown message) {
   if (stream != stream_) return;
   const Watchdog::Step step(watchdog_, "report", "answer");
   switch (message.kind_case()) {
-    case v1::ReportDown::kResume:
-      BeginStreaming(message.resume().from());
-      break;
-    case v1::ReportDown::kWalk:
-      OnWalk(message.walk());
-      break;
+    case v1::ReportDown::kResume: BeginStreaming(message.resume().from()); break;
+    case v1::ReportDown::kWalk: OnWalk(message.walk()); break;
     case v1::ReportDown::kAcknowledgement:
       backoff_.Reset();
       while (!unapplied_ranges_.empty() && unapplied_ranges_.front() <= message.acknowledgement().applied()) unapplied_ranges_.pop_front();
-      applied_.store(message.acknowledgement().applied(), std::memory_order_relaxed);
+      OnApplied(message.acknowledgement().applied());
       events_->ForgetUpTo(message.acknowledgement().durable());
       break;
     case v1::ReportDown::kExpand: {
@@ -143,10 +147,8 @@ void ReportLane::OnDown(uint64_t stream, v1::ReportDown message) {
       unapplied_ranges_.push_back(events_->last());
       break;
     }
-    case v1::ReportDown::kRejection:
-      return OnRejection(message.rejection());
-    case v1::ReportDown::KIND_NOT_SET:
-      break;
+    case v1::ReportDown::kRejection: return OnRejection(message.rejection());
+    case v1::ReportDown::KIND_NOT_SET: break;
   }
   Pump();
 }
@@ -211,9 +213,7 @@ void ReportLane::SchedulePeriodicWalk() {
 
 void ReportLane::OnRejection(const v1::ReportDown::Rejection& rejection) {
   switch (rejection.reject()) {
-    case v1::RETRY_SAME:
-      log::Info("report stream: asked to try again: {}", rejection.reason());
-      return Reopen(options_.first_retry);
+    case v1::RETRY_SAME: log::Info("report stream: asked to try again: {}", rejection.reason()); return Reopen(options_.first_retry);
     case v1::FATAL:
       log::Error("report stream: the NameNode refuses this DataNode: {}", rejection.reason());
       fatal_ = true;

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/api/datanode_namenode.h"
@@ -28,22 +30,25 @@ namespace cairn::datanode {
 class ReportLane {
  public:
   struct Options {
-    size_t max_events = 1000;               // A message's bound.
+    size_t max_events = 1000;  // A message's bound.
     size_t max_bytes = 64 << 10;
-    size_t max_queued_messages = 4;         // In the sink.
+    size_t max_queued_messages = 4;  // In the sink.
     size_t max_unapplied_ranges = 8;
     absl::Duration range_interval = absl::ZeroDuration();  // Pace of a walk that the NameNode asked for.
     absl::Duration periodic_range_interval = absl::Milliseconds(50);
     absl::Duration walk_period = absl::Hours(6);
     absl::Duration greeting_deadline = absl::Seconds(30);
     absl::Duration first_retry = absl::Seconds(1);
-    absl::Duration last_retry = absl::Minutes(5);          // After rejections.
-    absl::Duration last_reconnect = absl::Seconds(10);     // After broken streams.
+    absl::Duration last_retry = absl::Minutes(5);       // After rejections.
+    absl::Duration last_reconnect = absl::Seconds(10);  // After broken streams.
   };
 
   ReportLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
              EventLog* events, Random random, RegistrationRequests* registration, Watchdog* watchdog);
   ~ReportLane();
+
+  // Told, of each answer, how long the oldest event that it covers took to be applied. On the executor; set before Start.
+  void SetLatencyObserver(std::function<void(absl::Duration)> observe) { observe_ = std::move(observe); }
 
   void Start();  // Once registered. Later calls: opens a waiting stream at once.
   void Close();
@@ -60,13 +65,14 @@ class ReportLane {
     std::string storage_uuid;
     uint64_t end_id = 0;
     uint64_t number = 0;
-    bool again = false;     // Asked for while it was under way.
+    bool again = false;  // Asked for while it was under way.
     bool periodic = false;
   };
 
   void Open();
   void Reopen(absl::Duration delay);
   void OnDown(uint64_t stream, v1::ReportDown message);
+  void OnApplied(uint64_t applied);
   void OnClosed(uint64_t stream, const absl::Status& status);
   void OnWalk(const v1::ReportDown::Walk& walk);
   void OnRejection(const v1::ReportDown::Rejection& rejection);
@@ -93,17 +99,18 @@ class ReportLane {
   std::atomic<uint64_t> walks_done_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<bool> streaming_{false};
+  std::function<void(absl::Duration)> observe_;
   // Of the executor (and of the destructor, after it).
   Backoff backoff_;
   bool started_ = false;
   bool fatal_ = false;
-  uint64_t stream_ = 0;      // Number of the newest one; words of older ones are stale.
+  uint64_t stream_ = 0;  // Number of the newest one; words of older ones are stale.
   std::shared_ptr<api::MessageSink<v1::ReportUp>> sink_;
   Executor::TimerId reopen_ = 0;
   Executor::TimerId greeting_timer_ = 0;
   Executor::TimerId pump_timer_ = 0;
-  uint64_t next_ = 0;        // Number of the event to send next.
-  std::deque<Walk> walks_;   // The front one is under way.
+  uint64_t next_ = 0;                      // Number of the event to send next.
+  std::deque<Walk> walks_;                 // The front one is under way.
   std::deque<uint64_t> unapplied_ranges_;  // Their numbers, at most.
   SteadyTime next_range_;
   uint64_t last_walk_ = 0;

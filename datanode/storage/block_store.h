@@ -12,6 +12,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cairn/datanode_namenode.pb.h"
 #include "common/crc32c.h"
 #include "common/env/executor.h"
@@ -153,6 +154,13 @@ class BlockStore {
   virtual std::vector<v1::StorageStatistics> Statistics() = 0;  // Counters only, never stat().
   virtual uint64_t pending_deletion_blocks() const = 0;
   virtual uint64_t pending_deletion_bytes() const = 0;
+  virtual absl::Duration oldest_pending_deletion() const = 0;
+  // Work that waits for the disks: of all volumes together, and the oldest of it.
+  struct DiskQueue {
+    size_t depth = 0;
+    absl::Duration oldest_age = absl::ZeroDuration();
+  };
+  virtual DiskQueue disk_queue() const = 0;
   virtual size_t replica_count() const = 0;
 };
 

@@ -23,7 +23,7 @@ Deleter::~Deleter() { executor_.reset(); }
 void Deleter::Add(const File& file) {
   MutexLock lock(mu_);
   if (!files_.emplace(file.id, file).second) return;
-  order_.push_back(file.id);
+  order_.push_back({.id = file.id, .since = executor_->clock().Now()});
   bytes_ += file.used_bytes;
   if (!scheduled_) ScheduleLocked(std::max(not_before_, executor_->clock().Now()));
 }
@@ -36,7 +36,8 @@ Deleter::Claim Deleter::TryClaim(BlockId id, File* file) {
   *file = found->second;
   bytes_ -= file->used_bytes;
   files_.erase(found);
-  std::erase(order_, id);  // Rare: a block comes back while its old file still waits.
+  std::erase_if(order_,
+                [id](const Waiting& waiting) { return waiting.id == id; });  // Rare: a block comes back while its old file still waits.
   return Claim::kTaken;
 }
 
@@ -48,6 +49,13 @@ uint64_t Deleter::pending_blocks() const {
 uint64_t Deleter::pending_bytes() const {
   MutexLock lock(mu_);
   return bytes_ + removing_bytes_;
+}
+
+absl::Duration Deleter::oldest_age() const {
+  MutexLock lock(mu_);
+  const SteadyTime now = executor_->clock().Now();
+  if (removing_ != BlockId()) return now - removing_since_;
+  return order_.empty() ? absl::ZeroDuration() : now - order_.front().since;
 }
 
 void Deleter::ScheduleLocked(SteadyTime when) {
@@ -77,9 +85,10 @@ void Deleter::Step() {
       ScheduleLocked(now + std::max(*wait, absl::Milliseconds(1)));
       return;
     }
-    const auto found = files_.find(order_.front());
+    const auto found = files_.find(order_.front().id);
     file = found->second;
     files_.erase(found);
+    removing_since_ = order_.front().since;
     order_.pop_front();
     bytes_ -= file.used_bytes;
     removing_ = file.id;
@@ -87,8 +96,7 @@ void Deleter::Step() {
   }
   yielding_since_ = SteadyTime::Infinite();
   remove_(file);
-  const double seconds =
-      std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
+  const double seconds = std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
   MutexLock lock(mu_);
   removing_ = BlockId();
   removing_bytes_ = 0;

@@ -44,25 +44,31 @@ class Deleter {
   Claim TryClaim(BlockId id, File* file) ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t pending_blocks() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t pending_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Duration oldest_age() const ABSL_LOCKS_EXCLUDED(mu_);  // Of the pending; zero when there is none.
 
  private:
   void ScheduleLocked(SteadyTime when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Step() ABSL_LOCKS_EXCLUDED(mu_);
 
   const DeleterOptions options_;
-  absl::AnyInvocable<void(const File&)> remove_;   // Of the executor.
+  absl::AnyInvocable<void(const File&)> remove_;  // Of the executor.
   const absl::AnyInvocable<bool() const> busy_;
-  bool delayed_ = false;                                 // Of the executor: a fault point's delay has just passed.
+  bool delayed_ = false;                                // Of the executor: a fault point's delay has just passed.
   SteadyTime yielding_since_ = SteadyTime::Infinite();  // Of the executor.
   mutable Mutex mu_;
-  std::deque<BlockId> order_ ABSL_GUARDED_BY(mu_);  // May name files that were claimed.
+  struct Waiting {
+    BlockId id;
+    SteadyTime since;
+  };
+  std::deque<Waiting> order_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<BlockId, File> files_ ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   BlockId removing_ ABSL_GUARDED_BY(mu_);
   uint64_t removing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  SteadyTime removing_since_ ABSL_GUARDED_BY(mu_);
   bool scheduled_ ABSL_GUARDED_BY(mu_) = false;
   SteadyTime not_before_ ABSL_GUARDED_BY(mu_);  // The pace.
-  std::unique_ptr<Executor> executor_;  // Last: ends before what its tasks use.
+  std::unique_ptr<Executor> executor_;          // Last: ends before what its tasks use.
 };
 
 }  // namespace cairn::datanode

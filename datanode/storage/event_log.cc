@@ -62,4 +62,11 @@ absl::Duration EventLog::OldestAge() const {
   return events_.empty() ? absl::ZeroDuration() : clock_->Now() - events_.front().at;
 }
 
+std::optional<absl::Duration> EventLog::AgeOf(uint64_t number) const {
+  MutexLock lock(mu_);
+  const uint64_t first = last_ + 1 - events_.size();
+  if (number < first || number > last_) return std::nullopt;
+  return clock_->Now() - events_[static_cast<size_t>(number - first)].at;
+}
+
 }  // namespace cairn::datanode

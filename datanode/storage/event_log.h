@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -36,6 +37,8 @@ class EventLog {
   void SetWake(absl::AnyInvocable<void()> wake) ABSL_LOCKS_EXCLUDED(mu_);
   size_t kept() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Duration OldestAge() const ABSL_LOCKS_EXCLUDED(mu_);
+  // How long ago the event took its number; nothing if it is not kept.
+  std::optional<absl::Duration> AgeOf(uint64_t number) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Kept {

@@ -460,4 +460,19 @@ uint64_t FileBlockStore::pending_deletion_bytes() const {
   return sum;
 }
 
+absl::Duration FileBlockStore::oldest_pending_deletion() const {
+  absl::Duration oldest = absl::ZeroDuration();
+  for (const auto& volume : volumes_) oldest = std::max(oldest, volume->deleter().oldest_age());
+  return oldest;
+}
+
+BlockStore::DiskQueue FileBlockStore::disk_queue() const {
+  DiskQueue all;
+  for (const auto& volume : volumes_) {
+    all.depth += volume->disk()->QueueDepth();
+    all.oldest_age = std::max(all.oldest_age, volume->disk()->OldestAge());
+  }
+  return all;
+}
+
 }  // namespace cairn::datanode

@@ -42,6 +42,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   std::vector<v1::StorageStatistics> Statistics() override;
   uint64_t pending_deletion_blocks() const override;
   uint64_t pending_deletion_bytes() const override;
+  absl::Duration oldest_pending_deletion() const override;
+  DiskQueue disk_queue() const override;
   size_t replica_count() const override { return gate_.count(); }
 
   VersionRecord Get() const override;

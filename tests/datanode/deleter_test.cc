@@ -79,9 +79,12 @@ TEST_F(DeleterTest, WaitsWhileItsFaultPointBlocksAndGoesOnAfterwards) {
   deleter_->Add(File(1));
   world_.RunFor(absl::Seconds(30));
   EXPECT_TRUE(removed_.empty());
+  deleter_->Add(File(2));
+  EXPECT_EQ(deleter_->oldest_age(), absl::Seconds(30));
   DisarmAllFaults();
   ASSERT_TRUE(world_.RunUntilQuiet(absl::Seconds(5)));
-  EXPECT_EQ(removed_.size(), 1u);
+  EXPECT_EQ(removed_.size(), 2u);
+  EXPECT_EQ(deleter_->oldest_age(), absl::ZeroDuration());
 }
 
 TEST_F(DeleterTest, ClaimedFileIsNotRemoved) {

@@ -73,6 +73,12 @@ TEST_F(EventLogTest, WakesOnAppendAndKnowsItsOldestAge) {
   log.Append(Event(2));
   EXPECT_EQ(wakes, 2);
   EXPECT_EQ(log.OldestAge(), absl::Seconds(2));
+  EXPECT_EQ(log.AgeOf(1), absl::Seconds(2));
+  EXPECT_EQ(log.AgeOf(2), absl::ZeroDuration());
+  EXPECT_EQ(log.AgeOf(3), std::nullopt);
+  log.ForgetUpTo(1);
+  EXPECT_EQ(log.AgeOf(1), std::nullopt);
+  EXPECT_EQ(log.OldestAge(), absl::ZeroDuration());
 }
 
 }  // namespace

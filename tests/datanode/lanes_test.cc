@@ -379,9 +379,14 @@ TEST_F(LanesTest, TransfersAreBoundedAndAnsweredWhenTheyEnd) {
   }
   Run();
   ASSERT_THAT(transfers_, SizeIs(2));
+  EXPECT_EQ(lanes_->command().queued(), 1u);
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_GE(lanes_->command().oldest_age(), absl::Seconds(5));
   transfers_[0].second(absl::OkStatus());
   transfers_[1].second(absl::UnavailableError("target is gone"));
   Run();
+  EXPECT_EQ(lanes_->command().queued(), 0u);
+  EXPECT_EQ(lanes_->command().oldest_age(), absl::ZeroDuration());
   ASSERT_THAT(transfers_, SizeIs(3));
   const auto outcomes = Outcomes();
   ASSERT_THAT(outcomes, SizeIs(2));
