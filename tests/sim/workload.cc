@@ -184,8 +184,8 @@ std::vector<std::string> CheckFiles(SimCluster* cluster, Workload* workload, siz
     if (!life.stays()) {
       if (KindOf(located.status()) != ErrorKind::kNotFound) wrong.push_back(life.path + ": still there after its delete");
       for (const uint64_t block : life.blocks)
-        if (const size_t left = cluster->Holders(block); left > 0)
-          wrong.push_back(fmt::format("{}: {} nodes still have deleted block {}", life.path, left, block));
+        if (const size_t left = cluster->ReplicaFiles(block) + cluster->FinalizedReplicas(block); left > 0)
+          wrong.push_back(fmt::format("{}: nodes still have deleted block {}", life.path, block));
       continue;
     }
     if (std::string verdict = workload->Compare(first_path); !verdict.empty()) wrong.push_back(verdict);
@@ -195,9 +195,11 @@ std::vector<std::string> CheckFiles(SimCluster* cluster, Workload* workload, siz
     }
     for (const v1::LocatedBlock& block : located->blocks()) {
       const size_t replicas = cluster->FinalizedReplicas(block.block().id());
+      const size_t on_disk = cluster->ReplicaFiles(block.block().id());
       const auto known = static_cast<size_t>(block.locations_size());
-      if (replicas != replication || known != replication)
-        wrong.push_back(fmt::format("{}: block {} has {} replicas, the NameNode knows {}", life.path, block.block().id(), replicas, known));
+      if (replicas != replication || on_disk != replication || known != replication)
+        wrong.push_back(fmt::format("{}: block {} has {} replicas and {} files, the NameNode knows {}", life.path, block.block().id(),
+                                    replicas, on_disk, known));
     }
   }
   return wrong;

@@ -202,13 +202,16 @@ size_t SimCluster::FinalizedReplicas(uint64_t block_id) {
   return count;
 }
 
-size_t SimCluster::Holders(uint64_t block_id) {
-  const std::string file = fmt::format("{}/blocks/{}/{}/blk_{}", kDataDirectory, block_id >> 4 & 255, block_id >> 12 & 255, block_id);
+size_t SimCluster::ReplicaFiles(uint64_t block_id) {
+  const std::string name = fmt::format("blk_{}", block_id);
   size_t count = 0;
   for (Daemon& daemon : datanodes_) {
     if (daemon.datanode == nullptr) continue;
-    const absl::StatusOr<bool> on_disk = daemon.process->files().Exists(file);
-    if (daemon.datanode->store().Describe(BlockId(block_id)) || !on_disk.ok() || *on_disk) ++count;
+    LocalFileSystem& files = daemon.process->files();
+    const std::string blocks = std::string(kDataDirectory) + "/blocks";
+    for (const std::string& first : files.List(blocks).value_or(std::vector<std::string>()))
+      for (const std::string& second : files.List(blocks + "/" + first).value_or(std::vector<std::string>()))
+        if (files.Exists(fmt::format("{}/{}/{}/{}", blocks, first, second, name)).value_or(false)) ++count;
   }
   return count;
 }

@@ -73,8 +73,8 @@ class SimCluster {
   v1::ClusterReportResponse Report();
   // Replicas of a block that are FINALIZED on DataNodes that run.
   size_t FinalizedReplicas(uint64_t block_id);
-  // DataNodes that run and have anything of a block, in their replica map or as a file on the disk.
-  size_t Holders(uint64_t block_id);
+  // Files of a block's replicas on the disks of DataNodes that run.
+  size_t ReplicaFiles(uint64_t block_id);
 
   // Asks the NameNode, blocking (runs the world, brings daemons back).
   template <class Request, class Response>
