@@ -53,6 +53,8 @@ absl::StatusOr<Arguments> ParseArguments(const Verb& verb, std::span<const std::
       arguments.flags.insert(flag);
     } else {
       flags_over = true;
+      // An unset variable in a script must not come to mean the home directory.
+      if (word.empty()) return Bad("An empty argument names no path");
       arguments.values.push_back(word);
     }
   }

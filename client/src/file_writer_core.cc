@@ -9,6 +9,9 @@
 #include "common/status.h"
 
 namespace cairn::client {
+namespace {
+constexpr absl::Duration kStampPause = absl::Milliseconds(50);  // Before the NameNode is asked again what a recovery has come to.
+}  // namespace
 
 FileWriterCore::FileWriterCore(ClientCore* core, std::string path, CreateOptions options)
     : core_(core),
@@ -147,6 +150,7 @@ Awaitable<absl::Status> FileWriterCore::AwaitAcked(int64_t seqno) {
 Awaitable<absl::Status> FileWriterCore::Publish(int64_t seqno) {
   absl::Status acked = co_await AwaitAcked(seqno);
   CO_RETURN_IF_ERROR(acked);
+  const SteadyTime give_up = executor_->clock().Now() + core_->options().retry_budget;
   for (;;) {
     if (!stream_ && !committed_) co_return absl::OkStatus();  // Nothing was written.
     const v1::Block block = stream_ ? stream_->block() : committed_->block();
@@ -165,6 +169,12 @@ Awaitable<absl::Status> FileWriterCore::Publish(int64_t seqno) {
     if (progress_.ended()) co_return EndedBy();
     // A recovery meanwhile may have raised the stamp: then the call was about yesterday's block.
     const v1::Block now = stream_ ? stream_->block() : committed_->block();
+    if (stream_ && KindOf(published.status()) == ErrorKind::kStaleGeneration && executor_->clock().Now() < give_up) {
+      // One whose UpdatePipeline has acted, but has not been answered yet, has raised it on the NameNode before it did here.
+      co_await SleepUntil(executor_, executor_->clock().Now() + kStampPause);
+      if (progress_.ended()) co_return EndedBy();
+      continue;
+    }
     if (now.generation_stamp() == block.generation_stamp() && now.id() == block.id()) {
       Fail(published.status());
       co_return published.status();

@@ -68,6 +68,8 @@ TEST_F(ShellTest, UsageErrorsExitWith255) {
   EXPECT_EQ(err(), "-mkdir: Not enough arguments: expected 1 but got 0\nUsage: cairn dfs -mkdir [-p] <path> ...\n");
   EXPECT_EQ(Run({"-ls", "-x", "/"}), 255);
   EXPECT_THAT(err(), HasSubstr("-ls: Illegal option -x"));
+  EXPECT_EQ(Run({"-rm", "-r", ""}), 255);
+  EXPECT_THAT(err(), HasSubstr("-rm: An empty argument names no path"));
   EXPECT_EQ(Run({"-test", "-e", "/", "/"}), 255);
   EXPECT_EQ(Run({"-test", "/"}), 255);
 }
