@@ -50,7 +50,9 @@ Volume* FileBlockStore::VolumeOf(const std::string& storage_uuid) const {
   return nullptr;
 }
 
+// The newest copy, should an older one's file have been found on another volume after a crash: its deletion was under way.
 std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
+  std::optional<Found> newest;
   for (const auto& volume : volumes_) {
     MutexLock lock(volume->shard().mu);
     const auto found = volume->shard().replicas.find(id);
@@ -68,9 +70,9 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
                           .sure = record.sure(),
                           .storage_uuid = volume->storage_uuid()};
     if (open != nullptr) result.partial_checksum = open->partial_checksum;
-    return result;
+    if (!newest || newest->description.stamp < result.description.stamp) newest = std::move(result);
   }
-  return std::nullopt;
+  return newest;
 }
 
 absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindHealthy(BlockId id) const {
