@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <google/protobuf/stubs/logging.h>
 
 #include "common/fault_points.h"
 #include "common/log.h"
@@ -87,6 +88,9 @@ std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescri
     FailDaemon(description.program, log);
     return std::nullopt;
   }
+  // What does not parse is answered as an error to its sender; protobuf's own lines would come unbidden to standard error.
+  google::protobuf::SetLogHandler(
+      [](google::protobuf::LogLevel, const char*, int, const std::string& message) { log::Debug("protobuf: {}", message); });
   if (fault_points) {
     EnableFaultPoints();
     if (absl::Status armed = ArmFaultsFromEnvironment(); !armed.ok()) {
