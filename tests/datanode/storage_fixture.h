@@ -120,7 +120,7 @@ class StorageTest : public ::testing::Test {
     const uint64_t chunks = (data.size() + reader.bytes_per_checksum() - 1) / reader.bytes_per_checksum();
     const absl::StatusOr<std::string> checksums = reader.ReadChecksums(0, chunks);
     if (!checksums.ok()) return checksums.status();
-    if (const absl::Status verified = VerifyChunkChecksums(reader.checksum_type(), reader.bytes_per_checksum(), data, *checksums);
+    if (absl::Status verified = VerifyChunkChecksums(reader.checksum_type(), reader.bytes_per_checksum(), data, *checksums);
         !verified.ok()) {
       return verified;
     }
