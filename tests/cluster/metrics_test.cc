@@ -106,9 +106,14 @@ TEST_F(Metrics, BatchesSyncsAndCallsAreCounted) {
 
 TEST_F(Metrics, ChangesThatWaitForTheJournalAreSeen) {
   ASSERT_TRUE(ArmFault("local_journal.before_commit", "block").ok());
+  const auto make = [this](int i) {
+    return std::async(std::launch::async, [this, i] { return files_->MakeDirectories(fmt::format("/wait/{}", i)); });
+  };
   std::vector<std::future<absl::Status>> calls;
-  for (int i = 0; i < 4; ++i)
-    calls.push_back(std::async(std::launch::async, [this, i] { return files_->MakeDirectories(fmt::format("/wait/{}", i)); }));
+  calls.push_back(make(0));
+  // The writer stands in the commit of the first; only what comes later waits in its queue.
+  EXPECT_TRUE(Eventually([] { return FaultHits("local_journal.before_commit") >= 1; }));
+  for (int i = 1; i < 4; ++i) calls.push_back(make(i));
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_journal_pending") >= 1; }));
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_journal_oldest_age_seconds") > 0.05; }));
   DisarmAllFaults();
