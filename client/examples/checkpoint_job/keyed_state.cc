@@ -1,5 +1,6 @@
 #include "keyed_state.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <rocksdb/db.h>
@@ -20,13 +21,13 @@ std::string KeyOf(std::string_view word, std::string_view file) {
   return key;
 }
 
-std::string Encode(uint64_t count) { return {reinterpret_cast<const char*>(&count), sizeof count}; }
+std::string Encode(const Occurrences& found) { return {reinterpret_cast<const char*>(&found), sizeof found}; }
 
-absl::StatusOr<uint64_t> Decode(const rocksdb::Slice& value) {
-  uint64_t count = 0;
-  if (value.size() != sizeof count) return absl::DataLossError("state: a value is not a count");
-  std::memcpy(&count, value.data(), sizeof count);
-  return count;
+absl::StatusOr<Occurrences> Decode(const rocksdb::Slice& value) {
+  Occurrences found;
+  if (value.size() != sizeof found) return absl::DataLossError("state: a value has another size");
+  std::memcpy(&found, value.data(), sizeof found);
+  return found;
 }
 
 }  // namespace
@@ -54,20 +55,22 @@ absl::StatusOr<std::unique_ptr<KeyedState>> KeyedState::Open(const std::string& 
 KeyedState::KeyedState(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
 KeyedState::~KeyedState() = default;
 
-absl::Status KeyedState::Add(std::string_view word, std::string_view file, uint64_t count) {
+absl::Status KeyedState::Add(std::string_view word, std::string_view file, Occurrences found) {
   const std::string key = KeyOf(word, file);
   rocksdb::PinnableSlice old;
-  const rocksdb::Status found = db_->Get(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), key, &old);
-  if (found.ok()) {
-    absl::StatusOr<uint64_t> before = Decode(old);
+  const rocksdb::Status got = db_->Get(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), key, &old);
+  if (got.ok()) {
+    absl::StatusOr<Occurrences> before = Decode(old);
     if (!before.ok()) return before.status();
-    count += *before;
-  } else if (!found.IsNotFound()) {
-    return FromRocks(found);
+    found.count += before->count;
+    found.first_offset = std::min(found.first_offset, before->first_offset);
+    found.last_offset = std::max(found.last_offset, before->last_offset);
+  } else if (!got.IsNotFound()) {
+    return FromRocks(got);
   }
   rocksdb::WriteOptions write;
   write.disableWAL = true;  // Durability comes from checkpoints, as in a stream processor.
-  return FromRocks(db_->Put(write, key, Encode(count)));
+  return FromRocks(db_->Put(write, key, Encode(found)));
 }
 
 absl::Status KeyedState::ForEach(const std::function<void(std::string_view, std::string_view, uint64_t)>& each) {
@@ -76,9 +79,9 @@ absl::Status KeyedState::ForEach(const std::function<void(std::string_view, std:
     const std::string_view key(it->key().data(), it->key().size());
     const size_t separator = key.find('\0');
     if (separator == std::string_view::npos) return absl::DataLossError("state: a key has no separator");
-    absl::StatusOr<uint64_t> count = Decode(it->value());
-    if (!count.ok()) return count.status();
-    each(key.substr(0, separator), key.substr(separator + 1), *count);
+    absl::StatusOr<Occurrences> found = Decode(it->value());
+    if (!found.ok()) return found.status();
+    each(key.substr(0, separator), key.substr(separator + 1), found->count);
   }
   return FromRocks(it->status());
 }

@@ -50,13 +50,13 @@ std::string MiB(uint64_t bytes) {
 absl::Status CountFile(const WordStream& stream, size_t index, KeyedState* state) {
   absl::StatusOr<std::string> text = stream.ReadFile(index);
   if (!text.ok()) return text.status();
-  std::map<std::string, uint64_t, std::less<>> counts;
+  std::map<std::string, Occurrences, std::less<>> counts;
   ForEachWord(*text, [&](std::string_view word) {
-    const auto found = counts.find(word);
-    if (found != counts.end())
-      ++found->second;
-    else
-      counts.emplace(word, 1);
+    const auto offset = static_cast<uint64_t>(word.data() - text->data());
+    auto found = counts.find(word);
+    if (found == counts.end()) found = counts.emplace(word, Occurrences{0, offset, offset}).first;
+    ++found->second.count;
+    found->second.last_offset = offset;
   });
   for (const auto& [word, count] : counts)
     if (absl::Status status = state->Add(word, stream.file(index), count); !status.ok()) return status;
