@@ -7,7 +7,7 @@
 namespace cairn::namenode {
 
 NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const Reclaimer* reclaimer,
-                                 const LeaseMonitor* leases, const ReplicaPlane* replicas, const MetaStore* store) {
+                                 const LeaseMonitor* leases, ReplicaPlane* replicas, const MetaStore* store) {
   const auto gauge = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
     callbacks_.push_back(registry->NewCallbackGauge(name, help, labels, [value] { return static_cast<double>(value()); }));
   };
@@ -55,7 +55,7 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   for (const auto& [state, name] : {std::pair{v1::LIVE, "live"}, std::pair{v1::STALE, "stale"}, std::pair{v1::DEAD, "dead"}}) {
     gauge("cairn_datanodes", "DataNodes by state.", {{"state", name}}, [replicas, wanted = state] {
       v1::ClusterReportResponse report;
-      const_cast<ReplicaPlane*>(replicas)->FillReport(&report);
+      replicas->FillReport(&report);
       size_t count = 0;
       for (const v1::DatanodeReport& node : report.datanodes()) count += node.state() == wanted ? 1 : 0;
       return count;

@@ -23,7 +23,7 @@ class NamenodeMetrics {
  public:
   // All outlive this.
   NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const Reclaimer* reclaimer, const LeaseMonitor* leases,
-                  const ReplicaPlane* replicas, const MetaStore* store);
+                  ReplicaPlane* replicas, const MetaStore* store);
 
   NamespaceWriter::CommitObserver CommitObserver();
   ClientService::CallObserver CallObserver();
