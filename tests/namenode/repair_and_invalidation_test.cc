@@ -123,9 +123,15 @@ TEST(Repair, CorruptReplicaIsReplacedAndOnlyThenGone) {
   cluster.Settle();
   cluster.nodes[0]->MarkCorrupt(block);
   cluster.nodes[0]->MarkCorrupt(lonely);
-  cluster.world.RunFor(absl::Seconds(20));
+  // The bad copy is dropped, then copied again: until then its node has none, or one that is being written.
+  EXPECT_TRUE(cluster.world.RunUntil(
+      [&] {
+        const auto copy = cluster.nodes[0]->Find(block);
+        return copy.has_value() && !copy->corrupt && copy->state == v1::FINALIZED;
+      },
+      absl::Minutes(2)));
+  cluster.Settle();
   EXPECT_THAT(cluster.Locate(block), ElementsAre("dn0", "dn1", "dn2"));
-  EXPECT_FALSE(cluster.nodes[0]->Find(block)->corrupt);
   EXPECT_TRUE(cluster.nodes[0]->Has(lonely));  // The last copy, bad as it is, is not thrown away.
 }
 
