@@ -27,6 +27,20 @@ absl::Status Dispatch(const v1::Mutation& mutation, const std::string& codes_bef
     case v1::Mutation::kRegisterStorages: return ApplyRegisterStorages(mutation.register_storages(), ctx);
     case v1::Mutation::kSweepRetries: return ApplySweepRetries(mutation.sweep_retries(), ctx);
     case v1::Mutation::kSetMeta: return ApplySetMeta(mutation.set_meta(), ctx);
+    case v1::Mutation::kAppend:
+    case v1::Mutation::kTruncate:
+    case v1::Mutation::kConcat:
+    case v1::Mutation::kSetReplication:
+    case v1::Mutation::kSpreadReplication:
+    case v1::Mutation::kSetPermission:
+    case v1::Mutation::kSetOwner:
+    case v1::Mutation::kSetTimes:
+    case v1::Mutation::kSetXattr:
+    case v1::Mutation::kRemoveXattr:
+    case v1::Mutation::kSetQuota:
+    case v1::Mutation::kRecoverLease:
+    case v1::Mutation::kStartBlockRecovery:
+    case v1::Mutation::kCommitBlockRecovery:
     case v1::Mutation::OP_NOT_SET: break;
   }
   return MakeError(ErrorKind::kUnsupported, "the mutation holds no operation that is known here");
