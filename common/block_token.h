@@ -20,7 +20,7 @@ struct BlockTokenClaims {
   std::string pool_id;  // 16 bytes.
   BlockId block;
   GenerationStamp stamp;
-  uint8_t modes = 0;    // Bits of TokenMode.
+  uint8_t modes = 0;  // Bits of TokenMode.
   Epoch epoch;
   int64_t expires_ms = 0;
 };

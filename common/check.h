@@ -9,8 +9,8 @@ namespace cairn::internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& message);
 }  // namespace cairn::internal
 
-#define CAIRN_CHECK(condition, message)                                                      \
-  do {                                                                                       \
-    if (!(condition)) [[unlikely]]                                                           \
-      ::cairn::internal::CheckFailed(__FILE__, __LINE__, #condition, (message));              \
+#define CAIRN_CHECK(condition, message)                                          \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::cairn::internal::CheckFailed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

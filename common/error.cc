@@ -190,10 +190,8 @@ bool IsRetriable(const absl::Status& status) {
     case ErrorKind::kRetriable:
     case ErrorKind::kStandby:
     case ErrorKind::kNoTargets:
-    case ErrorKind::kBusy:
-      return true;
-    case ErrorKind::kNone:
-      return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
+    case ErrorKind::kBusy: return true;
+    case ErrorKind::kNone: return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
     case ErrorKind::kNotFound:
     case ErrorKind::kAlreadyExists:
     case ErrorKind::kInvalidPath:
@@ -215,8 +213,7 @@ bool IsRetriable(const absl::Status& status) {
     case ErrorKind::kReadOnly:
     case ErrorKind::kCancelled:
     case ErrorKind::kCorruptMetadata:
-    case ErrorKind::kUnsupported:
-      return false;
+    case ErrorKind::kUnsupported: return false;
   }
   return false;
 }

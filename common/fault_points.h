@@ -34,14 +34,16 @@ std::optional<absl::Duration> HitFaultWithoutBlocking(const char* name);
 
 // Reached on a thread that may block: "block" and "delay" really wait here. OK unless armed with an error.
 inline absl::Status FaultPoint(const char* name) {
-  if (!internal::any_fault_armed.load(std::memory_order_relaxed)) [[likely]] return absl::OkStatus();
+  if (!internal::any_fault_armed.load(std::memory_order_relaxed)) [[likely]]
+    return absl::OkStatus();
   return internal::HitFault(name);
 }
 
 // Reached where nothing may block (an executor in simulation, a coroutine): how long to wait for "delay", after which the point is
 // passed; InfiniteDuration for "block": wait a little and ask again; nothing when there is no reason to wait.
 inline std::optional<absl::Duration> FaultHold(const char* name) {
-  if (!internal::any_fault_armed.load(std::memory_order_relaxed)) [[likely]] return std::nullopt;
+  if (!internal::any_fault_armed.load(std::memory_order_relaxed)) [[likely]]
+    return std::nullopt;
   return internal::HitFaultWithoutBlocking(name);
 }
 

@@ -19,7 +19,9 @@ class Id {
   constexpr auto operator<=>(const Id&) const = default;
 
   template <class H>
-  friend H AbslHashValue(H h, Id id) { return H::combine(std::move(h), id.value_); }
+  friend H AbslHashValue(H h, Id id) {
+    return H::combine(std::move(h), id.value_);
+  }
   friend std::string ToString(Id id) { return std::to_string(id.value_); }
 
  private:
@@ -33,10 +35,10 @@ using Epoch = Id<struct EpochTag>;                      // One more at each Name
 using StorageNumber = Id<struct StorageNumberTag>;      // 32 bits on disk; never reused.
 using Incarnation = Id<struct IncarnationTag>;          // Random, one per DataNode process start.
 
-inline constexpr InodeId kRootInodeId{16385};      // As HDFS INodeId.ROOT_INODE_ID.
-inline constexpr InodeId kDetachedInodeId{0};      // Parent of what was deleted and is not yet freed.
+inline constexpr InodeId kRootInodeId{16385};  // As HDFS INodeId.ROOT_INODE_ID.
+inline constexpr InodeId kDetachedInodeId{0};  // Parent of what was deleted and is not yet freed.
 inline constexpr BlockId kFirstBlockId{1ull << 30};
-inline constexpr uint64_t kBlockIdStep = 16;       // The low 4 bits are room for erasure-coded groups.
+inline constexpr uint64_t kBlockIdStep = 16;  // The low 4 bits are room for erasure-coded groups.
 inline constexpr BlockId kEndBlockId{1ull << 63};
 inline constexpr GenerationStamp kFirstGenerationStamp{1001};
 

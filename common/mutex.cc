@@ -26,8 +26,6 @@ bool CondVar::WaitFor(Mutex& mu, absl::Duration timeout) {
   return cv_.wait_for(mu.mu_, absl::ToChronoNanoseconds(timeout)) == std::cv_status::no_timeout;
 }
 
-void AssertMayBlock(const char* what) {
-  CAIRN_CHECK(held_count == 0, std::string(what) + " while a Mutex is held");
-}
+void AssertMayBlock(const char* what) { CAIRN_CHECK(held_count == 0, std::string(what) + " while a Mutex is held"); }
 
 }  // namespace cairn

@@ -13,10 +13,9 @@
 #define CAIRN_CONCAT_INNER(a, b) a##b
 #define CAIRN_CONCAT(a, b) CAIRN_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expr)                                     \
-  do {                                                            \
-    if (::absl::Status cairn_status = (expr); !cairn_status.ok()) \
-      return cairn_status;                                        \
+#define RETURN_IF_ERROR(expr)                                                          \
+  do {                                                                                 \
+    if (::absl::Status cairn_status = (expr); !cairn_status.ok()) return cairn_status; \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, F()); a type with a comma needs `using`.
@@ -27,10 +26,9 @@
   lhs = std::move(*temp)
 
 // The same in a coroutine. `expr` must not hold a co_await: await on a line of its own (g++ 12; docs/decisions).
-#define CO_RETURN_IF_ERROR(expr)                                  \
-  do {                                                            \
-    if (::absl::Status cairn_status = (expr); !cairn_status.ok()) \
-      co_return cairn_status;                                     \
+#define CO_RETURN_IF_ERROR(expr)                                                          \
+  do {                                                                                    \
+    if (::absl::Status cairn_status = (expr); !cairn_status.ok()) co_return cairn_status; \
   } while (false)
 
 #define CO_ASSIGN_OR_RETURN(lhs, expr) CO_ASSIGN_OR_RETURN_IMPL(CAIRN_CONCAT(cairn_or_, __LINE__), lhs, expr)

@@ -82,9 +82,7 @@ Awaitable<void> Run(std::string name, absl::AnyInvocable<Awaitable<void>()> body
 
 TaskGroup::TaskGroup(Executor* executor) : state_(std::make_shared<State>(executor)) {}
 
-TaskGroup::~TaskGroup() {
-  CAIRN_CHECK(state_->running.load() == 0, "a TaskGroup is destroyed while coroutines run");
-}
+TaskGroup::~TaskGroup() { CAIRN_CHECK(state_->running.load() == 0, "a TaskGroup is destroyed while coroutines run"); }
 
 void TaskGroup::Spawn(std::string name, absl::AnyInvocable<Awaitable<void>()> body) {
   state_->running.fetch_add(1);

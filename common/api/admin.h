@@ -11,8 +11,7 @@ namespace cairn::api {
 class NamenodeAdmin {
  public:
   virtual ~NamenodeAdmin() = default;
-#define CAIRN_DECLARE_CALL(Name) \
-  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+#define CAIRN_DECLARE_CALL(Name) virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
   CAIRN_NAMENODE_ADMIN_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
 };

@@ -16,7 +16,7 @@ using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 // What comes with a call besides its message.
 struct CallContext {
   SteadyTime deadline = SteadyTime::Infinite();  // After it nobody waits for the answer any more.
-  std::string peer;  // Address of the caller, for logs and placement; set by the transport on the serving side.
+  std::string peer;                              // Address of the caller, for logs and placement; set by the transport on the serving side.
 };
 
 }  // namespace cairn::api

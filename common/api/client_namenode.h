@@ -5,10 +5,10 @@
 
 // One line a call: CAIRN_CLIENT_NAMENODE_CALLS(X) expands X(Name) for each; requests are v1::NameRequest, answers
 // v1::NameResponse. The transport in common/rpc is made from the same list.
-#define CAIRN_CLIENT_NAMENODE_CALLS(X) \
-  X(Create) X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(GetFileInfo) \
-  X(List) X(Mkdirs) X(Rename) X(Delete) X(DeleteMany) X(GetBlockLocations) X(RenewLease) X(GetContentSummary) \
-  X(GetServerDefaults) X(ReportBadReplicas)
+#define CAIRN_CLIENT_NAMENODE_CALLS(X)                                                                                                    \
+  X(Create)                                                                                                                               \
+  X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(GetFileInfo) X(List) X(Mkdirs) X(Rename) \
+      X(Delete) X(DeleteMany) X(GetBlockLocations) X(RenewLease) X(GetContentSummary) X(GetServerDefaults) X(ReportBadReplicas)
 
 namespace cairn::api {
 
@@ -29,8 +29,7 @@ namespace cairn::api {
 class ClientNamenode {
  public:
   virtual ~ClientNamenode() = default;
-#define CAIRN_DECLARE_CALL(Name) \
-  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+#define CAIRN_DECLARE_CALL(Name) virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
   CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
 };

@@ -19,15 +19,14 @@ namespace cairn::api {
 class DatanodeNamenode {
  public:
   virtual ~DatanodeNamenode() = default;
-#define CAIRN_DECLARE_CALL(Name) \
-  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+#define CAIRN_DECLARE_CALL(Name) virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
   CAIRN_DATANODE_NAMENODE_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
 
-  virtual std::shared_ptr<MessageSink<v1::ReportUp>> Reports(
-      CallContext context, std::shared_ptr<MessageHandler<v1::ReportDown>> handler) = 0;
-  virtual std::shared_ptr<MessageSink<v1::CommandUp>> Commands(
-      CallContext context, std::shared_ptr<MessageHandler<v1::CommandDown>> handler) = 0;
+  virtual std::shared_ptr<MessageSink<v1::ReportUp>> Reports(CallContext context,
+                                                             std::shared_ptr<MessageHandler<v1::ReportDown>> handler) = 0;
+  virtual std::shared_ptr<MessageSink<v1::CommandUp>> Commands(CallContext context,
+                                                               std::shared_ptr<MessageHandler<v1::CommandDown>> handler) = 0;
 };
 
 }  // namespace cairn::api

@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <google/protobuf/stubs/logging.h>
+#include <CLI/CLI.hpp>
 
 #include "common/fault_points.h"
 #include "common/log.h"

@@ -60,7 +60,10 @@ class LocalFileSystem {
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
   // kBusy when another holder has it, naming the directory.
   virtual absl::StatusOr<std::unique_ptr<DirectoryLock>> Lock(const std::string& directory) = 0;
-  struct Space { uint64_t capacity_bytes = 0; uint64_t available_bytes = 0; };
+  struct Space {
+    uint64_t capacity_bytes = 0;
+    uint64_t available_bytes = 0;
+  };
   virtual absl::StatusOr<Space> SpaceOf(const std::string& path) = 0;
 
   // Whole small files. WriteWhole is atomic and durable: temporary name, sync, rename, sync of the directory.
@@ -70,6 +73,8 @@ class LocalFileSystem {
 
 // Changes at every boot of the machine: bytes not synced before a boot with another id may be gone. 16 bytes.
 // As /proc/sys/kernel/random/boot_id.
-struct BootId { std::string bytes; };
+struct BootId {
+  std::string bytes;
+};
 
 }  // namespace cairn

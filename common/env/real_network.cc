@@ -14,13 +14,13 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <fmt/format.h>
 
 #include "common/check.h"
 #include "common/env/file_system.h"
@@ -64,7 +64,7 @@ void SetOptions(tcp::socket& socket) {
 // One direction's waiting for the socket. Its timer is left running when a wait ends in time, and looks at the newest deadline
 // when it fires: with deadlines that move ahead with each call there is one timer a minute, not one a call.
 struct Direction {
-  SteadyTime deadline;        // Of the wait under way.
+  SteadyTime deadline;  // Of the wait under way.
   bool waiting = false;
   bool timed_out = false;
   Executor::TimerId timer = 0;
@@ -343,8 +343,7 @@ class RealNetwork final : public Network {
     asio::ip::address address = asio::ip::make_address(bind.host.empty() ? "0.0.0.0" : bind.host, error);
     if (error) {
       tcp::resolver resolver(on->asio());
-      const tcp::resolver::results_type results =
-          resolver.resolve(bind.host, std::to_string(bind.port), tcp::resolver::passive, error);
+      const tcp::resolver::results_type results = resolver.resolve(bind.host, std::to_string(bind.port), tcp::resolver::passive, error);
       if (error || results.empty()) {
         return absl::UnavailableError(fmt::format("listen on {}: {}", bind.ToString(), error.message()));
       }
@@ -382,17 +381,16 @@ class RealNetwork final : public Network {
     auto resolver = std::make_shared<tcp::resolver>(on->asio());
     absl::AnyInvocable<void(absl::AnyInvocable<void(absl::StatusOr<Endpoints>)>)> start =
         [resolver, to](absl::AnyInvocable<void(absl::StatusOr<Endpoints>)> done) {
-          resolver->async_resolve(
-              to.host, std::to_string(to.port), tcp::resolver::numeric_service,
-              [resolver, done = std::move(done)](error_code error, tcp::resolver::results_type results) mutable {
-                if (error) {
-                  done(absl::UnavailableError(error.message()));
-                  return;
-                }
-                Endpoints endpoints;
-                for (const auto& result : results) endpoints.push_back(result.endpoint());
-                done(std::move(endpoints));
-              });
+          resolver->async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
+                                  [resolver, done = std::move(done)](error_code error, tcp::resolver::results_type results) mutable {
+                                    if (error) {
+                                      done(absl::UnavailableError(error.message()));
+                                      return;
+                                    }
+                                    Endpoints endpoints;
+                                    for (const auto& result : results) endpoints.push_back(result.endpoint());
+                                    done(std::move(endpoints));
+                                  });
         };
     absl::StatusOr<Endpoints> endpoints = co_await AwaitCallback<Endpoints>(on, deadline, std::move(start));
     if (!endpoints.ok()) co_return Annotate(endpoints.status(), fmt::format("connect to {}: resolve {}", to.ToString(), to.host));

@@ -71,8 +71,8 @@ Awaitable<bool> Event::Wait(SteadyTime deadline) {
   if (state_->set) co_return true;
   State::Waiter waiter;
   State::Park park(state_.get(), &waiter, deadline);
-  auto suspended = boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(bool)>(
-      std::move(park), boost::asio::use_awaitable);
+  auto suspended =
+      boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(bool)>(std::move(park), boost::asio::use_awaitable);
   const bool set = co_await std::move(suspended);
   co_return set;
 }

@@ -28,7 +28,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  void Set();              // Stays set until Reset.
+  void Set();  // Stays set until Reset.
   void Reset();
   bool is_set() const;
   // True once set, false when `deadline` passed first.
@@ -60,9 +60,8 @@ Awaitable<T> RunOn(Executor* here, Executor* there, absl::AnyInvocable<T()> work
 // Adapts a callback API: `start` gets a callback, which may be called once from any thread, also before start returns. A callback that
 // is destroyed uncalled, or one that comes after the deadline, is harmless; then the result is DEADLINE_EXCEEDED.
 template <class T>
-Awaitable<absl::StatusOr<T>> AwaitCallback(
-    Executor* here, SteadyTime deadline,
-    absl::AnyInvocable<void(absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
+Awaitable<absl::StatusOr<T>> AwaitCallback(Executor* here, SteadyTime deadline,
+                                           absl::AnyInvocable<void(absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
   struct Shared {
     explicit Shared(Executor* executor) : done(executor) {}
     Event done;

@@ -278,7 +278,7 @@ void GrpcChannel::CallRaw(const std::string& method, const api::CallContext& con
 }
 
 std::shared_ptr<RawSink> GrpcChannel::OpenRaw(const std::string& method, const api::CallContext& context,
-                                                           std::unique_ptr<RawHandler> receiver) {
+                                              std::unique_ptr<RawHandler> receiver) {
   auto stream = std::make_shared<Impl::Stream>(impl_.get(), std::move(receiver));
   stream->Start(method, context);
   return stream;

@@ -18,7 +18,7 @@ namespace cairn::datanode {
 class HeartbeatLane {
  public:
   struct Options {
-    absl::Duration interval = absl::Seconds(3);        // dfs.heartbeat.interval.
+    absl::Duration interval = absl::Seconds(3);  // dfs.heartbeat.interval.
     absl::Duration answer_deadline = absl::Seconds(10);
   };
   // Fills what the DataNode knows of itself: counters only, it must not block.

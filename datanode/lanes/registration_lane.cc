@@ -133,8 +133,8 @@ absl::Status RegistrationLane::Adopt(const v1::RegisterResponse& answer) {
   RETURN_IF_ERROR(node_->AdoptCluster(answer.cluster_id(), answer.pool_id()));
   const Epoch epoch(answer.epoch());
   if (const uint64_t highest = node_->Get().highest_epoch; epoch.value() < highest) {
-    return MakeError(ErrorKind::kRetriable, fmt::format("a NameNode of epoch {} answered, and epoch {} has been met: it is an old one",
-                                                        epoch.value(), highest));
+    return MakeError(ErrorKind::kRetriable,
+                     fmt::format("a NameNode of epoch {} answered, and epoch {} has been met: it is an old one", epoch.value(), highest));
   }
   RETURN_IF_ERROR(AdoptEpoch(epoch));
   for (const v1::BlockTokenKey& key : answer.keys()) newest_key_ = std::max(newest_key_, key.id());

@@ -25,7 +25,7 @@ namespace cairn::datanode {
 class RegistrationLane : public RegistrationRequests {
  public:
   struct Options {
-    v1::DatanodeInfo info;              // Advertised addresses.
+    v1::DatanodeInfo info;  // Advertised addresses.
     std::string software_version;
     absl::Duration answer_deadline = absl::Seconds(10);
     absl::Duration first_retry = absl::Seconds(1);
@@ -35,8 +35,8 @@ class RegistrationLane : public RegistrationRequests {
   struct Callbacks {  // On the lane's executor; must not block.
     absl::AnyInvocable<void(const v1::RegisterResponse&)> on_registered;
     absl::AnyInvocable<void(std::vector<v1::BlockTokenKey>)> on_keys;
-    absl::AnyInvocable<void()> on_epoch;                 // The fence was raised and the mark numbered.
-    absl::AnyInvocable<void(absl::Status)> on_refused;   // Another cluster's, or this uuid twice: for the operator.
+    absl::AnyInvocable<void()> on_epoch;                // The fence was raised and the mark numbered.
+    absl::AnyInvocable<void(absl::Status)> on_refused;  // Another cluster's, or this uuid twice: for the operator.
   };
 
   RegistrationLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
@@ -75,9 +75,9 @@ class RegistrationLane : public RegistrationRequests {
   Callbacks callbacks_;
   Backoff backoff_;
   bool under_way_ = false;
-  bool again_ = false;       // Asked for while one was under way.
+  bool again_ = false;  // Asked for while one was under way.
   Executor::TimerId retry_ = 0;
-  Epoch marked_;             // In this process.
+  Epoch marked_;  // In this process.
   uint32_t newest_key_ = 0;
   SteadyTime last_attempt_;
 };

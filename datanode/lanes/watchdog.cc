@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/time/time.h"
 #include <fmt/format.h>
+#include "absl/time/time.h"
 
 #include "common/log.h"
 

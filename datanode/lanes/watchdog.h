@@ -31,7 +31,7 @@ class Watchdog {
     const char* const lane_;
     const char* const name_;
     SteadyTime since_;
-    bool reported_ = false;     // Under the watchdog's lock.
+    bool reported_ = false;  // Under the watchdog's lock.
   };
 
   uint64_t overdue_steps() const { return overdue_.load(std::memory_order_relaxed); }

@@ -31,7 +31,7 @@ struct ReplicaDescription {
   uint64_t length = 0;          // Received and written.
   uint64_t visible_length = 0;  // Acknowledged by all downstream; what readers may see. FINALIZED: = length.
   bool corrupt = false;
-  bool sure = false;            // See "sure" in docs/formats.md.
+  bool sure = false;  // See "sure" in docs/formats.md.
   std::string storage_uuid;
 };
 
@@ -97,11 +97,11 @@ class ReplicaReader {
 class BlockStore {
  public:
   struct CreateOptions {
-    uint64_t capacity = 0;            // 0: cairn.block.max-size.
+    uint64_t capacity = 0;  // 0: cairn.block.max-size.
     ChecksumType checksum = ChecksumType::kCrc32c;
     uint32_t bytes_per_checksum = 512;
-    std::string storage_uuid = {};    // The NameNode's choice; another volume is taken if it is gone or full.
-    uint64_t expected_bytes = 0;      // Reserved until written or ended; 0: unknown.
+    std::string storage_uuid = {};  // The NameNode's choice; another volume is taken if it is gone or full.
+    uint64_t expected_bytes = 0;    // Reserved until written or ended; 0: unknown.
   };
 
   virtual ~BlockStore() = default;

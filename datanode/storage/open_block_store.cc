@@ -100,8 +100,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
       env->Wake();
     });
   }
-  const bool all_done =
-      env->BlockUntil([&running] { return running.load(std::memory_order_acquire) == 0; }, SteadyTime::Infinite());
+  const bool all_done = env->BlockUntil([&running] { return running.load(std::memory_order_acquire) == 0; }, SteadyTime::Infinite());
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const ScanResult& scan = opened.scans[i];
@@ -145,8 +144,7 @@ void FileBlockStore::SettleDuplicates() {
         const ReplicaRecord& worse = keep_first ? twin->second : at->second;
         Volume* holder = (keep_first ? volumes_[j] : volumes_[i]).get();
         holder->CountReplica(-1);
-        holder->deleter().Add(
-            {.id = at->first, .stamp = worse.stamp(), .length = worse.length(), .used_bytes = worse.used_bytes()});
+        holder->deleter().Add({.id = at->first, .stamp = worse.stamp(), .length = worse.length(), .used_bytes = worse.used_bytes()});
         if (keep_first) {
           b.erase(twin);
           ++at;

@@ -45,10 +45,10 @@ inline constexpr uint32_t kMinBytesPerChecksum = 64;
 inline constexpr uint32_t kMaxBytesPerChecksum = 1 << 20;
 inline constexpr uint64_t kMaxCapacity = (1ull << 38) - 1;  // What a record of the replica map can count.
 
-inline constexpr uint8_t kSlotSynced = 1;   // FINALIZED, and known to be on disk.
-inline constexpr uint8_t kSlotCut = 2;      // Shortened: chunks beyond the length are old, never to be found again.
+inline constexpr uint8_t kSlotSynced = 1;  // FINALIZED, and known to be on disk.
+inline constexpr uint8_t kSlotCut = 2;     // Shortened: chunks beyond the length are old, never to be found again.
 inline constexpr uint8_t kSlotCorrupt = 4;
-inline constexpr uint8_t kSlotFree = 8;     // A recycled file, no replica.
+inline constexpr uint8_t kSlotFree = 8;  // A recycled file, no replica.
 
 struct ReplicaHeader {
   ChecksumType checksum_type = ChecksumType::kCrc32c;

@@ -42,8 +42,7 @@ struct OpenReplica {
 class ReplicaRecord {
  public:
   ReplicaRecord() = default;
-  ReplicaRecord(GenerationStamp stamp, ReplicaState state, uint64_t length, uint32_t bytes_per_checksum)
-      : stamp_(stamp.value()) {
+  ReplicaRecord(GenerationStamp stamp, ReplicaState state, uint64_t length, uint32_t bytes_per_checksum) : stamp_(stamp.value()) {
     set_state(state);
     set_length(length);
     bytes_per_checksum_ = bytes_per_checksum & ((1u << 21) - 1);

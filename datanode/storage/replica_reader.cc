@@ -12,8 +12,8 @@ namespace cairn::datanode {
 
 absl::StatusOr<std::shared_ptr<ReplicaReader>> FileReplicaReader::Open(Volume* volume, const BootId& boot_id,
                                                                        ReplicaDescription description, uint32_t received_checksum) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaFile> file, ReplicaFile::Open(volume->env()->files(), volume->PathOf(description.id),
-                                                                        LocalFileSystem::OpenMode::kRead, boot_id));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReplicaFile> file,
+                   ReplicaFile::Open(volume->env()->files(), volume->PathOf(description.id), LocalFileSystem::OpenMode::kRead, boot_id));
   if (file->header().id != description.id) {
     return MakeError(ErrorKind::kChecksum, fmt::format("{} holds block {}", file->path(), file->header().id.value()));
   }

@@ -138,8 +138,8 @@ absl::Status FileReplicaWriter::Store(const PacketToWrite& packet) {
   absl::Status stored = file_->WriteData(before, packet.data.subspan(before - packet.offset));
   if (stored.ok() && !plan->entries.empty()) stored = file_->WriteChecksums(plan->first_chunk, plan->entries);
   if (stored.ok() && end % chunk != 0) {
-    stored = file_->WriteProgressSlot(
-        {.stamp = stamp_, .length = end, .state = state_, .flags = 0, .partial_checksum = plan->partial_checksum});
+    stored =
+        file_->WriteProgressSlot({.stamp = stamp_, .length = end, .state = state_, .flags = 0, .partial_checksum = plan->partial_checksum});
   }
   if (!stored.ok()) {
     volume_->Adjust(-static_cast<int64_t>(growth));

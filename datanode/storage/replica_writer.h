@@ -22,7 +22,7 @@ class FileReplicaWriter : public ReplicaWriter {
     ReplicaState state = ReplicaState::kRbw;
     uint64_t received = 0;
     uint32_t partial_checksum = 0;
-    uint64_t expected_bytes = 0;     // Reserved on the volume, by the caller.
+    uint64_t expected_bytes = 0;  // Reserved on the volume, by the caller.
   };
   FileReplicaWriter(Volume* volume, CreationGate* gate, std::unique_ptr<ReplicaFile> file, std::shared_ptr<WriterLink> link,
                     const Start& start);

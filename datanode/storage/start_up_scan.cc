@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include <fmt/format.h>
+#include "absl/strings/numbers.h"
 
 #include "common/error.h"
 #include "common/status.h"

@@ -14,9 +14,9 @@ namespace cairn::datanode {
 struct ScanResult {
   absl::Status status;
   uint64_t replicas = 0;
-  uint64_t unfinished = 0;             // RBW found: now RWR.
+  uint64_t unfinished = 0;  // RBW found: now RWR.
   uint64_t corrupt = 0;
-  uint64_t removed = 0;                // Left over from cut-off creations and transfers.
+  uint64_t removed = 0;                  // Left over from cut-off creations and transfers.
   std::vector<std::string> quarantined;  // "path: why"; at most kMaxNamed.
   uint64_t quarantined_count = 0;
   static constexpr size_t kMaxNamed = 20;

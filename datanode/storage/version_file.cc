@@ -3,9 +3,9 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <fmt/format.h>
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
-#include <fmt/format.h>
 
 #include "common/error.h"
 #include "common/status.h"

@@ -22,7 +22,7 @@ struct VersionRecord {
   std::string datanode_uuid;
   std::string storage_uuid;
   uint64_t highest_epoch = 0;
-  uint64_t highest_block_id = 0;          // Highest next id and stamp heard, exact to 2^16.
+  uint64_t highest_block_id = 0;  // Highest next id and stamp heard, exact to 2^16.
   uint64_t highest_generation_stamp = 0;
 };
 

@@ -17,9 +17,9 @@ namespace cairn::datanode {
 
 struct VolumeOptions {
   std::string directory;
-  size_t index = 0;               // For names of threads.
-  uint64_t reserved_bytes = 0;    // dfs.datanode.du.reserved: kept free for others.
-  bool format_empty = false;      // Make a volume of a directory that is empty or absent.
+  size_t index = 0;             // For names of threads.
+  uint64_t reserved_bytes = 0;  // dfs.datanode.du.reserved: kept free for others.
+  bool format_empty = false;    // Make a volume of a directory that is empty or absent.
   DeleterOptions deleter;
 };
 
@@ -67,8 +67,8 @@ class Volume {
   void Adjust(int64_t used_bytes) { used_.fetch_add(static_cast<uint64_t>(used_bytes), std::memory_order_relaxed); }
   void Reserve(uint64_t bytes) { reserved_.fetch_add(bytes, std::memory_order_relaxed); }
   void Unreserve(uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
-  void NoteFull();            // The file system said so, whatever the counters say.
-  void MaybeRefreshSpace();   // (disk, on disk()) At most every few seconds.
+  void NoteFull();           // The file system said so, whatever the counters say.
+  void MaybeRefreshSpace();  // (disk, on disk()) At most every few seconds.
   uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   uint64_t remaining_bytes() const;
   absl::Status FullError(const std::string& what) const;
@@ -94,18 +94,18 @@ class Volume {
   EventLog* const events_;
   const VolumeOptions options_;
   std::unique_ptr<DirectoryLock> lock_;  // Constant after Open.
-  VersionRecord version_;        // As read at open; then constant.
-  std::string storage_uuid_;     // Constant after Open.
-  ReplicaShard shard_;           // Has its own lock.
+  VersionRecord version_;                // As read at open; then constant.
+  std::string storage_uuid_;             // Constant after Open.
+  ReplicaShard shard_;                   // Has its own lock.
   std::atomic<bool> failed_{false};
   mutable Mutex failure_mu_;
   std::string failure_ ABSL_GUARDED_BY(failure_mu_);
   std::atomic<uint64_t> used_{0};
   std::atomic<uint64_t> reserved_{0};
   std::atomic<uint64_t> replicas_{0};
-  std::atomic<uint64_t> capacity_{0};          // Of the file system.
-  std::atomic<uint64_t> available_{0};         // At the last refresh,
-  std::atomic<uint64_t> used_when_asked_{0};   // when used_ was this.
+  std::atomic<uint64_t> capacity_{0};         // Of the file system.
+  std::atomic<uint64_t> available_{0};        // At the last refresh,
+  std::atomic<uint64_t> used_when_asked_{0};  // when used_ was this.
   std::atomic<bool> full_{false};
   // Of the disk executor.
   SteadyTime next_refresh_;

@@ -37,8 +37,8 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
     const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
     if (!standing) continue;
     const auto session = sessions_.find(standing->datanode_uuid);
-    if (session != sessions_.end() && session->second->incarnation() == standing->incarnation &&
-        session->second->room() && repairs_.HasRoom(standing->datanode_uuid))
+    if (session != sessions_.end() && session->second->incarnation() == standing->incarnation && session->second->room() &&
+        repairs_.HasRoom(standing->datanode_uuid))
       sources.emplace_back(storage, standing->datanode_uuid);
   }
   if (sources.empty()) return false;
@@ -49,8 +49,7 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
   request.block_size_bytes = std::max<uint64_t>(1, judged.evidence.record->length_bytes());
   request.holding = verdict.holders;
   for (StorageNumber storage : invalidations_.ToldOf(judged.block))
-    if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage))
-      request.holding.push_back(standing->datanode_uuid);
+    if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage)) request.holding.push_back(standing->datanode_uuid);
   for (PlacementNode& node : *nodes) node.busy = !repairs_.HasRoom(node.datanode_uuid);
   absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_);
   if (!targets.ok()) return false;  // Too few nodes: it waits.
@@ -77,14 +76,14 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
     *transfer->add_targets() = *std::move(location);
   }
   if (!identity_.keys.empty()) {
-    const v1::BlockTokenKey& key = *std::max_element(identity_.keys.begin(), identity_.keys.end(),
-                                                     [](const auto& a, const auto& b) { return a.id() < b.id(); });
+    const v1::BlockTokenKey& key =
+        *std::max_element(identity_.keys.begin(), identity_.keys.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
     BlockTokenClaims claims;
     claims.pool_id = identity_.pool_id;
     claims.block = judged.block;
     claims.stamp = GenerationStamp(record.generation_stamp());
-    claims.modes = static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) |
-                   static_cast<uint8_t>(TokenMode::kTransfer);
+    claims.modes =
+        static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) | static_cast<uint8_t>(TokenMode::kTransfer);
     claims.epoch = identity_.epoch;
     claims.expires_ms = absl::ToUnixMillis(parts_.clock->WallNow() + options_.repair_timeout + kTokenLife);
     transfer->set_token(SealBlockToken(key, claims));
@@ -122,8 +121,7 @@ void BlockManager::EndSessions(const absl::Status& status) {
 }
 
 void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp::Outcome& outcome) {
-  IgnoreError(parts_.registry->Heard(session.datanode_uuid(), session.incarnation()),
-              "a superseded DataNode's word changes nothing here");
+  IgnoreError(parts_.registry->Heard(session.datanode_uuid(), session.incarnation()), "a superseded DataNode's word changes nothing here");
   repairs_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
 }
 
@@ -152,8 +150,7 @@ std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const Command
     const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
     if (!standing || standing->incarnation != session.incarnation()) continue;
     while (taken.size() < limit) {
-      const std::vector<BlockId> candidates =
-          invalidations_.Take(storage, std::min(kCandidatesAtOnce, limit - taken.size()));
+      const std::vector<BlockId> candidates = invalidations_.Take(storage, std::min(kCandidatesAtOnce, limit - taken.size()));
       if (candidates.empty()) break;
       absl::StatusOr<std::vector<Judged>> all = Evaluate(candidates);
       if (!all.ok()) {
@@ -167,8 +164,7 @@ std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const Command
             PumpSoon(go.storage);
             continue;
           }
-          if (std::optional<uint64_t> id =
-                  invalidations_.Tell(storage, judged.block, go.stamp, session.incarnation(), now)) {
+          if (std::optional<uint64_t> id = invalidations_.Tell(storage, judged.block, go.stamp, session.incarnation(), now)) {
             tell(storage, judged.block, go.stamp, *id);
           } else {
             scan_wanted_ = true;  // Too many are told: a later scan finds it again.

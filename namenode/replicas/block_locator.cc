@@ -44,8 +44,7 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
       return;
     }
     if (standing->node == v1::DEAD || standing->state >= v1::UNAVAILABLE) return;
-    ranked.push_back(
-        {{standing->node != v1::LIVE, client_host.empty() || standing->host != client_host, random.Next()}, storage});
+    ranked.push_back({{standing->node != v1::LIVE, client_host.empty() || standing->host != client_host, random.Next()}, storage});
   };
 
   const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id);
@@ -74,8 +73,7 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   for (const Ranked& entry : ranked)
     if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(entry.storage))
       result.locations.push_back(*std::move(location));
-  if (result.locations.empty())
-    result.retry = (starting && not_registered) || parts_.registry->WalkIsDue() || !rows.ok();
+  if (result.locations.empty()) result.retry = (starting && not_registered) || parts_.registry->WalkIsDue() || !rows.ok();
   return result;
 }
 

@@ -25,8 +25,7 @@ class BlockLocator {
   explicit BlockLocator(Parts parts) : parts_(parts), started_(parts.clock->Now()) {}
 
   // `chance` spreads readers over equally good replicas.
-  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host,
-                                 uint64_t chance) const;
+  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, uint64_t chance) const;
 
  private:
   const Parts parts_;

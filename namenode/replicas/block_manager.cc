@@ -15,8 +15,7 @@ namespace {
 
 constexpr absl::Duration kScanPause = absl::Milliseconds(5);  // Between steps: the executor has other work.
 constexpr absl::Duration kScanEvery = absl::Minutes(10);      // When nothing asks for one.
-constexpr absl::Duration kNotPublished =
-    absl::Seconds(1);  // A freed block whose freeing the snapshot does not show yet.
+constexpr absl::Duration kNotPublished = absl::Seconds(1);    // A freed block whose freeing the snapshot does not show yet.
 constexpr absl::Duration kResendCheck = absl::Seconds(30);
 
 RepairQueue::Limits RepairLimits(const ReplicaPlane::Options& options) {
@@ -31,8 +30,8 @@ uint64_t FirstCommandId(Epoch epoch) { return (epoch.value() << 40) + 1; }
 
 }  // namespace
 
-BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts,
-                           Random random, AskStorage ask)
+BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random,
+                           AskStorage ask)
     : options_(options),
       identity_(identity),
       parts_(parts),
@@ -52,8 +51,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     judged.block = block;
     judged.evidence.id = block;
     for (const ReplicaRow& row : rows)
-      judged.evidence.replicas.push_back(
-          {row, parts_.registry->StandingOf(row.storage), invalidations_.IsTold(row.storage, block)});
+      judged.evidence.replicas.push_back({row, parts_.registry->StandingOf(row.storage), invalidations_.IsTold(row.storage, block)});
     all.push_back(std::move(judged));
   }
   const std::shared_ptr<const ReadView> view = parts_.space->Snapshot();
@@ -108,8 +106,7 @@ void BlockManager::OnFreed(const std::vector<BlockId>& blocks) {
   }
   for (const Judged& judged : *all) {
     Act(judged, false);
-    if (judged.evidence.record && recheck_.size() < kRemembered)
-      recheck_.insert({parts_.clock->Now() + kNotPublished, judged.block});
+    if (judged.evidence.record && recheck_.size() < kRemembered) recheck_.insert({parts_.clock->Now() + kNotPublished, judged.block});
   }
 }
 
@@ -145,8 +142,7 @@ void BlockManager::Act(const Judged& judged, bool asking) {
   if (!committed || !verdict.unconfirmed) return;
   if (verdict.in_grace) {
     const int64_t age_ms = std::max<int64_t>(0, judged.evidence.now_ms - judged.evidence.record->committed_ms());
-    const absl::Duration left =
-        std::max(options_.acknowledged_grace - absl::Milliseconds(age_ms), absl::ZeroDuration());
+    const absl::Duration left = std::max(options_.acknowledged_grace - absl::Milliseconds(age_ms), absl::ZeroDuration());
     if (recheck_.size() < kRemembered) recheck_.insert({now + left + absl::Milliseconds(1), judged.block});
   } else if (asking && verdict.under_replicated) {
     AskExpected(judged);
@@ -156,8 +152,7 @@ void BlockManager::Act(const Judged& judged, bool asking) {
 void BlockManager::AskExpected(const Judged& judged) {
   const SteadyTime now = parts_.clock->Now();
   if (asked_.size() >= kRemembered) asked_.clear();
-  if (const auto asked = asked_.find(judged.block); asked != asked_.end() && now - asked->second < options_.walk_period)
-    return;
+  if (const auto asked = asked_.find(judged.block); asked != asked_.end() && now - asked->second < options_.walk_period) return;
   asked_[judged.block] = now;
   for (const StorageStanding& expected : judged.evidence.expected) {
     if (expected.node == v1::DEAD || expected.state >= v1::FAILED) continue;
@@ -175,8 +170,7 @@ void BlockManager::OnReportEffects(Incarnation incarnation, const ReportEffects&
       invalidations_.Kept(answer.storage, answer.block, answer.command_id, now);
     }
   }
-  for (const ReportEffects::Passed& passed : effects.passed)
-    invalidations_.Passed(passed.storage, passed.first, passed.end, incarnation);
+  for (const ReportEffects::Passed& passed : effects.passed) invalidations_.Passed(passed.storage, passed.first, passed.end, incarnation);
   for (StorageNumber storage : effects.state_changed) storage_scans_.push_back({storage, 0});
   if (effects.marked || effects.walk_completed) scan_wanted_ = true;
   if (!effects.changed.empty()) JudgeNow(effects.changed, false);
@@ -188,8 +182,7 @@ void BlockManager::OnReportsLost(const std::string& datanode_uuid) {
   std::deque<InvalidationQueue::Told>& again = resend_[datanode_uuid];
   again.clear();
   for (StorageNumber storage : parts_.registry->StoragesOf(datanode_uuid))
-    for (InvalidationQueue::Told& told :
-         invalidations_.Resend(storage, session->second->incarnation(), true, parts_.clock->Now()))
+    for (InvalidationQueue::Told& told : invalidations_.Resend(storage, session->second->incarnation(), true, parts_.clock->Now()))
       again.push_back(std::move(told));
   to_pump_.insert(datanode_uuid);
 }

@@ -45,8 +45,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   // Asks a storage, through its DataNode's report stream, what it has of a block.
   using AskStorage = std::function<void(std::string datanode_uuid, std::string storage_uuid, BlockId block)>;
 
-  BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random,
-               AskStorage ask);
+  BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random, AskStorage ask);
 
   void Judge(std::vector<BlockId> blocks);
   void OnFreed(const std::vector<BlockId>& blocks);

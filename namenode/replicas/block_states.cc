@@ -22,20 +22,16 @@ Kind KindOfRow(const ReplicaRow& row, const v1::BlockRecord& record) {
 bool Reachable(const StorageStanding& standing) { return standing.node != v1::DEAD && standing.state < v1::FAILED; }
 
 bool IsGood(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
-  return replica.standing && !replica.told_to_go && Reachable(*replica.standing) &&
-         KindOfRow(replica.row, record) == Kind::kGood;
+  return replica.standing && !replica.told_to_go && Reachable(*replica.standing) && KindOfRow(replica.row, record) == Kind::kGood;
 }
 
 bool Counts(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
   if (!IsGood(replica, record)) return false;
   const StorageStanding& standing = *replica.standing;
-  return standing.node == v1::LIVE && standing.state == v1::HEALTHY && standing.marked &&
-         standing.floor <= replica.row.block.value();
+  return standing.node == v1::LIVE && standing.state == v1::HEALTHY && standing.marked && standing.floor <= replica.row.block.value();
 }
 
-bool CanBeTold(const ReplicaEvidence& replica) {
-  return replica.standing && !replica.told_to_go && Reachable(*replica.standing);
-}
+bool CanBeTold(const ReplicaEvidence& replica) { return replica.standing && !replica.told_to_go && Reachable(*replica.standing); }
 
 void JudgeGarbage(const BlockEvidence& evidence, BlockVerdict* verdict) {
   if (evidence.replicas.empty()) return;
@@ -51,8 +47,7 @@ void JudgeGarbage(const BlockEvidence& evidence, BlockVerdict* verdict) {
 size_t CountedNodes(const BlockEvidence& evidence, const std::set<size_t>& gone) {
   std::set<std::string> nodes;
   for (size_t i = 0; i < evidence.replicas.size(); ++i)
-    if (!gone.contains(i) && Counts(evidence.replicas[i], *evidence.record))
-      nodes.insert(evidence.replicas[i].standing->datanode_uuid);
+    if (!gone.contains(i) && Counts(evidence.replicas[i], *evidence.record)) nodes.insert(evidence.replicas[i].standing->datanode_uuid);
   return nodes.size();
 }
 
@@ -74,8 +69,7 @@ std::optional<size_t> LeastMissed(const BlockEvidence& evidence, const std::set<
       on_node += other.standing->datanode_uuid == replica.standing->datanode_uuid;
       on_rack += other.standing->rack == replica.standing->rack;
     }
-    const auto rank =
-        std::make_tuple(on_node, on_rack, UINT64_MAX - replica.standing->remaining_bytes, replica.row.storage.value());
+    const auto rank = std::make_tuple(on_node, on_rack, UINT64_MAX - replica.standing->remaining_bytes, replica.row.storage.value());
     if (best && rank <= best_rank) continue;
     best = i;
     best_rank = rank;
@@ -97,12 +91,10 @@ void JudgeDeletion(const BlockEvidence& evidence, BlockVerdict* verdict) {
         if (verdict->counted >= 1) verdict->go.push_back({replica.row.storage, replica.row.stamp, GoReason::kCorrupt});
         break;
       case Kind::kWrongLength:
-        if (verdict->counted >= record.replication())
-          verdict->go.push_back({replica.row.storage, replica.row.stamp, GoReason::kCorrupt});
+        if (verdict->counted >= record.replication()) verdict->go.push_back({replica.row.storage, replica.row.stamp, GoReason::kCorrupt});
         break;
       case Kind::kLeftOver:
-        if (verdict->counted >= record.replication())
-          verdict->go.push_back({replica.row.storage, replica.row.stamp, GoReason::kExcess});
+        if (verdict->counted >= record.replication()) verdict->go.push_back({replica.row.storage, replica.row.stamp, GoReason::kExcess});
         break;
       case Kind::kGood:
       case Kind::kOther: break;
@@ -130,8 +122,7 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     holders.insert(replica.standing->datanode_uuid);
     if (!IsGood(replica, record)) continue;
     present.insert(replica.standing->datanode_uuid);
-    if (replica.standing->state == v1::HEALTHY)
-      sources.emplace_back(replica.standing->node != v1::LIVE, replica.row.storage);
+    if (replica.standing->state == v1::HEALTHY) sources.emplace_back(replica.standing->node != v1::LIVE, replica.row.storage);
   }
   std::sort(sources.begin(), sources.end());
   for (const auto& [stale, storage] : sources) verdict->sources.push_back(storage);
@@ -141,9 +132,7 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     const auto replica = std::find_if(evidence.replicas.begin(), evidence.replicas.end(),
                                       [&](const ReplicaEvidence& e) { return e.row.storage == expected.storage; });
     const bool has_row = replica != evidence.replicas.end();
-    if (has_row &&
-        (IsGood(*replica, record) || replica->told_to_go || replica->row.corrupt || replica->row.state == v1::RWR))
-      continue;
+    if (has_row && (IsGood(*replica, record) || replica->told_to_go || replica->row.corrupt || replica->row.state == v1::RWR)) continue;
     if (!Reachable(expected)) continue;
     verdict->unconfirmed = true;
     if (!verdict->in_grace) continue;

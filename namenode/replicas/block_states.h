@@ -23,15 +23,13 @@ struct ReplicaEvidence {
 
 struct BlockEvidence {
   BlockId id;
-  std::optional<v1::BlockRecord>
-      record;  // Read after the rows: a block is in the namespace before any DataNode hears of it.
+  std::optional<v1::BlockRecord> record;  // Read after the rows: a block is in the namespace before any DataNode hears of it.
   std::vector<ReplicaEvidence> replicas;  // By storage number.
   std::vector<StorageStanding> expected;  // Those of the record's expected storages that are registered.
   uint64_t next_block_id = 0;
   size_t unregistered_expected = 0;  // Expected storages without a row whose DataNode has not registered yet.
-  bool starting = false;  // So early that DataNodes may still be on their way: what they had is not yet lost.
-  bool keep_unknown =
-      false;  // A rolled-back namespace: blocks without a row are not garbage until an operator says so.
+  bool starting = false;             // So early that DataNodes may still be on their way: what they had is not yet lost.
+  bool keep_unknown = false;         // A rolled-back namespace: blocks without a row are not garbage until an operator says so.
   int64_t now_ms = 0;
   int64_t acknowledged_grace_ms = 60'000;
 };

@@ -66,8 +66,8 @@ void CommandSession::HandleHello(const v1::CommandUp::Hello& hello) {
   if (open_ || hello.datanode_uuid().empty())
     return End(MakeError(ErrorKind::kInvalidArgument, "command stream: a second hello, or one without uuid"));
   if (hello.epoch() > epoch_.value())
-    return End(MakeError(ErrorKind::kStandby, fmt::format("DataNode {} knows epoch {}, this NameNode is of epoch {}",
-                                                          hello.datanode_uuid(), hello.epoch(), epoch_.value())));
+    return End(MakeError(ErrorKind::kStandby, fmt::format("DataNode {} knows epoch {}, this NameNode is of epoch {}", hello.datanode_uuid(),
+                                                          hello.epoch(), epoch_.value())));
   datanode_uuid_ = hello.datanode_uuid();
   incarnation_ = Incarnation(hello.incarnation());
   open_ = true;

@@ -13,9 +13,7 @@ namespace {
 
 constexpr size_t kSupersededKept = 8;
 
-std::string AddressOf(const v1::DatanodeInfo& info) {
-  return fmt::format("{}:{}", info.transfer().host(), info.transfer().port());
-}
+std::string AddressOf(const v1::DatanodeInfo& info) { return fmt::format("{}:{}", info.transfer().host(), info.transfer().port()); }
 
 absl::Status Unregistered(const std::string& uuid) {
   return MakeError(ErrorKind::kUnregistered, fmt::format("DataNode {} is not registered: register first", uuid));
@@ -47,15 +45,15 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
   if (uuid.empty() || incarnation.value() == 0)
     return MakeError(ErrorKind::kInvalidArgument, "a registration needs a uuid and an incarnation");
   if (!request.cluster_id().empty() && request.cluster_id() != options_.cluster_id)
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}",
-                                                              uuid, request.cluster_id(), options_.cluster_id));
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}", uuid,
+                                                              request.cluster_id(), options_.cluster_id));
   if (!request.pool_id().empty() && request.pool_id() != options_.pool_id)
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to another block pool", uuid));
   absl::btree_map<std::string, bool> seen;
   for (const v1::StorageStatistics& storage : request.storages()) {
     if (storage.storage_uuid().empty() || !seen.emplace(storage.storage_uuid(), true).second)
-      return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} names storage '{}' twice or without uuid",
-                                                                uuid, storage.storage_uuid()));
+      return MakeError(ErrorKind::kInvalidArgument,
+                       fmt::format("DataNode {} names storage '{}' twice or without uuid", uuid, storage.storage_uuid()));
     const auto number = numbers_.find(storage.storage_uuid());
     if (number == numbers_.end()) continue;
     const Owner& owner = owners_.at(number->second);
@@ -66,13 +64,11 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
   const auto found = nodes_.find(uuid);
   if (found == nodes_.end() || found->second.incarnation == incarnation) return absl::OkStatus();
   const Node& node = found->second;
-  const bool superseded =
-      std::find(node.superseded.begin(), node.superseded.end(), incarnation) != node.superseded.end();
+  const bool superseded = std::find(node.superseded.begin(), node.superseded.end(), incarnation) != node.superseded.end();
   const bool elsewhere = AddressOf(node.info) != AddressOf(request.info());
   if (superseded || (elsewhere && node.stream_open && StateOf(node) == v1::LIVE))
-    return MakeError(ErrorKind::kInvalidArgument,
-                     fmt::format("two DataNodes use the uuid {}: this one at {}, another is live at {}", uuid,
-                                 AddressOf(request.info()), AddressOf(node.info)));
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("two DataNodes use the uuid {}: this one at {}, another is live at {}", uuid,
+                                                              AddressOf(request.info()), AddressOf(node.info)));
   return absl::OkStatus();
 }
 
@@ -170,9 +166,8 @@ void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, u
   Node* node = CurrentNode(owner->second.datanode_uuid, incarnation);
   if (node == nullptr) return;
   node->storages[owner->second.storage_uuid].floor = floor;
-  const bool complete = std::all_of(node->storages.begin(), node->storages.end(), [](const auto& entry) {
-    return entry.second.floor == 0 || entry.second.reported >= v1::FAILED;
-  });
+  const bool complete = std::all_of(node->storages.begin(), node->storages.end(),
+                                    [](const auto& entry) { return entry.second.floor == 0 || entry.second.reported >= v1::FAILED; });
   if (floor == 0 && complete) {
     node->ever_walked = true;
     node->walked = clock_->Now();
@@ -182,8 +177,7 @@ void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, u
 void DatanodeRegistry::SetStorageState(StorageNumber number, v1::StorageState state) {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
-  if (owner != owners_.end())
-    nodes_.at(owner->second.datanode_uuid).storages[owner->second.storage_uuid].reported = state;
+  if (owner != owners_.end()) nodes_.at(owner->second.datanode_uuid).storages[owner->second.storage_uuid].reported = state;
 }
 
 DatanodeRegistry::Changes DatanodeRegistry::Sweep() {
@@ -242,8 +236,7 @@ std::optional<StorageNumber> DatanodeRegistry::NumberOf(const std::string& stora
   return found == numbers_.end() ? std::nullopt : std::optional<StorageNumber>(found->second);
 }
 
-std::optional<StorageNumber> DatanodeRegistry::NumberOf(const std::string& datanode_uuid,
-                                                        const std::string& storage_uuid) const {
+std::optional<StorageNumber> DatanodeRegistry::NumberOf(const std::string& datanode_uuid, const std::string& storage_uuid) const {
   MutexLock lock(mu_);
   const auto node = nodes_.find(datanode_uuid);
   if (node == nodes_.end()) return std::nullopt;
@@ -284,8 +277,7 @@ std::vector<PlacementNode> DatanodeRegistry::PlacementNodes() const {
     candidate.active_streams = node.last.active_streams() + node.chosen;
     for (const auto& [storage_uuid, storage] : node.storages) {
       if (Worse(storage.reported, storage.statistics.state()) != v1::HEALTHY) continue;
-      candidate.storages.push_back(
-          {storage.number, storage.statistics.read_only() ? 0 : storage.statistics.remaining_bytes()});
+      candidate.storages.push_back({storage.number, storage.statistics.read_only() ? 0 : storage.statistics.remaining_bytes()});
     }
     nodes.push_back(std::move(candidate));
   }

@@ -83,8 +83,7 @@ class DatanodeRegistry {
   std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // A storage of this DataNode by its uuid.
-  std::optional<StorageNumber> NumberOf(const std::string& datanode_uuid, const std::string& storage_uuid) const
-      ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StorageNumber> NumberOf(const std::string& datanode_uuid, const std::string& storage_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<StorageNumber> StoragesOf(const std::string& datanode_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // True while a node that answers has not walked all it has to.
   bool WalkIsDue() const ABSL_LOCKS_EXCLUDED(mu_);

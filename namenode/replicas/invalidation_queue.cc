@@ -30,8 +30,8 @@ void InvalidationQueue::ForgetWaiting(StorageNumber storage) {
   waiting_.erase(found);
 }
 
-std::optional<uint64_t> InvalidationQueue::Tell(StorageNumber storage, BlockId block, GenerationStamp stamp,
-                                                Incarnation incarnation, SteadyTime now) {
+std::optional<uint64_t> InvalidationQueue::Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation,
+                                                SteadyTime now) {
   if (told_.size() >= limits_.told || IsTold(storage, block)) return std::nullopt;
   const uint64_t id = next_command_id_++;
   told_[{block, storage}] = Told{storage, block, stamp, id, incarnation, now, false, false};
@@ -41,8 +41,7 @@ std::optional<uint64_t> InvalidationQueue::Tell(StorageNumber storage, BlockId b
 
 std::vector<StorageNumber> InvalidationQueue::ToldOf(BlockId block) const {
   std::vector<StorageNumber> storages;
-  for (auto told = told_.lower_bound({block, StorageNumber(0)}); told != told_.end() && told->first.first == block;
-       ++told)
+  for (auto told = told_.lower_bound({block, StorageNumber(0)}); told != told_.end() && told->first.first == block; ++told)
     storages.push_back(told->first.second);
   return storages;
 }
@@ -75,14 +74,12 @@ void InvalidationQueue::Passed(StorageNumber storage, uint64_t first, uint64_t e
   const auto found = told_by_storage_.find(storage);
   if (found == told_by_storage_.end()) return;
   std::vector<BlockId> over;
-  for (auto block = found->second.lower_bound(BlockId(first)); block != found->second.end() && block->value() < end;
-       ++block)
+  for (auto block = found->second.lower_bound(BlockId(first)); block != found->second.end() && block->value() < end; ++block)
     if (told_.at({*block, storage}).incarnation != incarnation) over.push_back(*block);
   for (BlockId block : over) Erase(storage, block);
 }
 
-std::vector<InvalidationQueue::Told> InvalidationQueue::Resend(StorageNumber storage, Incarnation incarnation, bool all,
-                                                               SteadyTime now) {
+std::vector<InvalidationQueue::Told> InvalidationQueue::Resend(StorageNumber storage, Incarnation incarnation, bool all, SteadyTime now) {
   std::vector<Told> again;
   const auto found = told_by_storage_.find(storage);
   if (found == told_by_storage_.end()) return again;

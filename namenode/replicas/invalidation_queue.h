@@ -53,8 +53,7 @@ class InvalidationQueue {
   void ForgetWaiting(StorageNumber storage);
 
   // Notes what is being sent; nothing if it is told already, or too many are.
-  std::optional<uint64_t> Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation,
-                               SteadyTime now);
+  std::optional<uint64_t> Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation, SteadyTime now);
   bool IsTold(StorageNumber storage, BlockId block) const { return told_.contains({block, storage}); }
   std::vector<StorageNumber> ToldOf(BlockId block) const;
   void Dropped(StorageNumber storage, BlockId block, SteadyTime now);

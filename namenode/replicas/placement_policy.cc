@@ -22,8 +22,7 @@ std::string Refusal(const PlacementNode& node, const PlacementRequest& request, 
   for (const v1::ExcludedNode& excluded : request.excluded)
     if (excluded.datanode_uuid() == node.datanode_uuid)
       return excluded.reason().empty() ? "EXCLUDED" : fmt::format("EXCLUDED {}", excluded.reason());
-  if (std::find(request.holding.begin(), request.holding.end(), node.datanode_uuid) != request.holding.end())
-    return "HOLDS_BLOCK";
+  if (std::find(request.holding.begin(), request.holding.end(), node.datanode_uuid) != request.holding.end()) return "HOLDS_BLOCK";
   uint64_t remaining = 0;
   for (const PlacementNode::Storage& storage : node.storages) {
     if (storage.remaining_bytes < request.block_size_bytes || storage.remaining_bytes == 0) continue;
@@ -38,8 +37,7 @@ std::string Refusal(const PlacementNode& node, const PlacementRequest& request, 
   return "";
 }
 
-absl::Status NoTargets(const PlacementRequest& request,
-                       const std::vector<std::pair<std::string, std::string>>& refusals) {
+absl::Status NoTargets(const PlacementRequest& request, const std::vector<std::pair<std::string, std::string>>& refusals) {
   size_t dead = 0, excluded = 0, full = 0, busy = 0, holding = 0;
   Error error;
   for (const auto& [address, why] : refusals) {
@@ -89,8 +87,7 @@ std::vector<Choice>::iterator Draw(std::vector<Choice>& choices, Random* random,
 
 StorageNumber DrawStorage(const Choice& choice, Random* random) {
   uint64_t total = 0;
-  for (const PlacementNode::Storage& storage : choice.roomy)
-    total += std::max<uint64_t>(1, storage.remaining_bytes >> 20);
+  for (const PlacementNode::Storage& storage : choice.roomy) total += std::max<uint64_t>(1, storage.remaining_bytes >> 20);
   uint64_t at = random->Below(total);
   for (const PlacementNode::Storage& storage : choice.roomy) {
     const uint64_t weight = std::max<uint64_t>(1, storage.remaining_bytes >> 20);
@@ -102,8 +99,8 @@ StorageNumber DrawStorage(const Choice& choice, Random* random) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes,
-                                                      const PlacementRequest& request, Random* random) {
+absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes, const PlacementRequest& request,
+                                                      Random* random) {
   std::vector<Choice> choices;
   std::vector<std::pair<std::string, std::string>> refusals;
   for (const PlacementNode& node : nodes) {

@@ -45,7 +45,7 @@ struct PlacementRequest {
 // None is kNoTargets, with a reason and in `nodes` "host:port REASON" of every node: NO_LIVE_DATANODES (none
 // registered, or all DEAD), ALL_EXCLUDED (by the caller), NO_SPACE (none of the others has a volume with room
 // for a block), ALL_BUSY, ALL_HOLD_THE_BLOCK.
-absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes,
-                                                      const PlacementRequest& request, Random* random);
+absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes, const PlacementRequest& request,
+                                                      Random* random);
 
 }  // namespace cairn::namenode

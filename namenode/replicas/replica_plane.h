@@ -47,8 +47,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
     absl::Duration heartbeat_interval = absl::Seconds(3);
     absl::Duration stale_after = absl::Seconds(15);
     absl::Duration dead_after = absl::Seconds(60);
-    absl::Duration acknowledged_grace =
-        absl::Seconds(60);  // How long a committed block's acknowledged storages hold off repair.
+    absl::Duration acknowledged_grace = absl::Seconds(60);  // How long a committed block's acknowledged storages hold off repair.
     absl::Duration repair_interval = absl::Seconds(1);
     absl::Duration repair_timeout = absl::Minutes(5);
     size_t max_repairs_per_node = 4;
@@ -84,9 +83,8 @@ class ReplicaPlane : public api::DatanodeNamenode {
 
   // `executor` runs timers and background scans; `store_executor` the replica database's writes and syncs. All
   // outlive this.
-  static absl::StatusOr<std::unique_ptr<ReplicaPlane>> Open(Options options, Identity identity,
-                                                            NamespaceForReplicas* space, Env* env, Executor* executor,
-                                                            Executor* store_executor);
+  static absl::StatusOr<std::unique_ptr<ReplicaPlane>> Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
+                                                            Executor* executor, Executor* store_executor);
 
   struct TargetRequest {
     uint32_t replication = 3;

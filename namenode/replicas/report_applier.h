@@ -43,8 +43,7 @@ struct ReportEffects {
 // Owned by the store's executor.
 class ReportApplier {
  public:
-  ReportApplier(std::string datanode_uuid, Incarnation incarnation, Epoch epoch, ReplicaStore* store,
-                DatanodeRegistry* registry);
+  ReportApplier(std::string datanode_uuid, Incarnation incarnation, Epoch epoch, ReplicaStore* store, DatanodeRegistry* registry);
 
   // Takes up the stored position: true if the stream can resume after applied(). False: everything of this
   // incarnation has to be walked, and events are accepted from max(1, first_kept) on.
@@ -63,8 +62,8 @@ class ReportApplier {
 
  private:
   absl::Status ApplyOne(const v1::ReportEvent& event, ReplicaStore::Batch* batch, ReportEffects* effects);
-  absl::Status ApplyRange(StorageNumber storage, const std::string& storage_uuid, const v1::ReportRange& range,
-                          ReplicaStore::Batch* batch, ReportEffects* effects);
+  absl::Status ApplyRange(StorageNumber storage, const std::string& storage_uuid, const v1::ReportRange& range, ReplicaStore::Batch* batch,
+                          ReportEffects* effects);
   absl::Status Commit(ReplicaStore::Batch* batch);
   StreamPosition::Walk* WalkOf(StorageNumber storage);
   void Passed(StorageNumber storage, uint64_t first, uint64_t end, ReportEffects* effects);
@@ -75,7 +74,7 @@ class ReportApplier {
   DatanodeRegistry* const registry_;
   StreamPosition position_;
   std::map<StorageNumber, std::map<uint64_t, uint64_t>> passed_below_;  // First id -> end, of ranges below a hole.
-  std::vector<StorageNumber> lowered_;  // Floors that the registry is to hear of when the batch is written.
+  std::vector<StorageNumber> lowered_;                                  // Floors that the registry is to hear of when the batch is written.
 };
 
 }  // namespace cairn::namenode

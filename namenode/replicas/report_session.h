@@ -68,8 +68,7 @@ class ReportSession : public api::MessageSink<v1::ReportUp>, public std::enable_
  private:
   static constexpr size_t kMaxUnhandled = 4096;  // Messages; a DataNode sends far fewer ahead.
   static constexpr int kMaxEvents = 1000;
-  static constexpr size_t kMaxMessageBytes =
-      1 << 20;  // Of the 64 KiB that are agreed, with room for one large range on top.
+  static constexpr size_t kMaxMessageBytes = 1 << 20;  // Of the 64 KiB that are agreed, with room for one large range on top.
 
   void Handle(const v1::ReportUp& message);
   void HandleHello(const v1::ReportHello& hello);

@@ -66,9 +66,8 @@ std::string EncodeRow(const ReplicaRow& row) {
 
 absl::StatusOr<ReplicaRow> DecodeRow(BlockId block, StorageNumber storage, std::string_view value) {
   if (value.size() != kRowBytes || value[0] != kRowLayout)
-    return MakeError(ErrorKind::kCorruptMetadata,
-                     fmt::format("replica row of block {} on storage {}: {} bytes, unknown layout", block.value(),
-                                 storage.value(), value.size()));
+    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("replica row of block {} on storage {}: {} bytes, unknown layout",
+                                                              block.value(), storage.value(), value.size()));
   ReplicaRow row;
   row.block = block;
   row.storage = storage;
@@ -98,8 +97,7 @@ std::optional<StreamPosition> DecodePosition(std::string_view value) {
   position.incarnation = Incarnation(ReadBigEndian<uint64_t>(value, 1));
   position.applied = ReadBigEndian<uint64_t>(value, 9);
   for (size_t at = 17; at < value.size(); at += 12)
-    position.walks.push_back(
-        {StorageNumber(ReadBigEndian<uint32_t>(value, at)), ReadBigEndian<uint64_t>(value, at + 4)});
+    position.walks.push_back({StorageNumber(ReadBigEndian<uint32_t>(value, at)), ReadBigEndian<uint64_t>(value, at + 4)});
   return position;
 }
 
@@ -251,16 +249,14 @@ absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOf(BlockId block) 
   const std::string_view prefix(first.data(), 8);
   std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica);
   for (it->Seek(first); it->Valid() && View(it->key()).substr(0, 8) == prefix; it->Next()) {
-    ASSIGN_OR_RETURN(ReplicaRow row,
-                     DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value())));
+    ASSIGN_OR_RETURN(ReplicaRow row, DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value())));
     rows.push_back(row);
   }
   RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading block {}", block.value())));
   return rows;
 }
 
-absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end,
-                                                                 size_t limit) const {
+absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end, size_t limit) const {
   AssertMayBlock("ReplicaStore::ReplicasOn");
   std::vector<ReplicaRow> rows;
   const std::string from = ByStorageKey(storage, first);
@@ -304,8 +300,7 @@ absl::Status ReplicaStore::Write(Batch batch) {
   rocksdb::WriteBatch changes;
   for (const Batch::Impl::Change& change : batch.impl_->changes) {
     rocksdb::ColumnFamilyHandle* table = impl_->tables[change.table];
-    const rocksdb::Status added =
-        change.value ? changes.Put(table, change.key, *change.value) : changes.Delete(table, change.key);
+    const rocksdb::Status added = change.value ? changes.Put(table, change.key, *change.value) : changes.Delete(table, change.key);
     RETURN_IF_ERROR(FromRocks(added, "making a batch"));
   }
   rocksdb::WriteOptions options;

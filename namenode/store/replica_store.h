@@ -91,8 +91,7 @@ class ReplicaStore {
   absl::StatusOr<std::vector<ReplicaRow>> ReplicasOf(BlockId block) const;
   // Rows of a storage with ids in [first, end), ascending, at most `limit`. `end` = kNothingWalked stands for
   // the end of the id space.
-  absl::StatusOr<std::vector<ReplicaRow>> ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end,
-                                                     size_t limit) const;
+  absl::StatusOr<std::vector<ReplicaRow>> ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end, size_t limit) const;
   // Distinct ids of blocks with rows, from `from` on, ascending, at most `limit`.
   absl::StatusOr<std::vector<BlockId>> BlocksFrom(BlockId from, size_t limit) const;
   absl::StatusOr<std::optional<StreamPosition>> PositionOf(const std::string& datanode_uuid) const;

@@ -85,13 +85,20 @@ Arguments Parse(int argc, char** argv) {
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     const std::string value = argv[i + 1];
-    if (flag == "--namenode") a.namenode = value;
-    else if (flag == "--directory") a.directory = value;
-    else if (flag == "--streams") a.streams = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--bytes") a.bytes = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--packet") a.client.packet_bytes = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--close-sync") a.client.close_sync = value == "none" ? cairn::CloseSync::kNone : cairn::CloseSync::kData;
-    else Usage();
+    if (flag == "--namenode")
+      a.namenode = value;
+    else if (flag == "--directory")
+      a.directory = value;
+    else if (flag == "--streams")
+      a.streams = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--bytes")
+      a.bytes = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--packet")
+      a.client.packet_bytes = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--close-sync")
+      a.client.close_sync = value == "none" ? cairn::CloseSync::kNone : cairn::CloseSync::kData;
+    else
+      Usage();
   }
   if (a.namenode.empty() || a.streams == 0 || argc % 2 != 0) Usage();
   return a;

@@ -27,13 +27,13 @@ class FakeNamenode : public api::ClientNamenode {
   }
   CAIRN_REFUSE(Create)
   CAIRN_REFUSE(AddBlock)
-  CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete)
-      CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
-          CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults)
-              CAIRN_REFUSE(ReportBadReplicas)
+  CAIRN_REFUSE(AbandonBlock)
+  CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo)
+      CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany) CAIRN_REFUSE(GetBlockLocations)
+          CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults) CAIRN_REFUSE(ReportBadReplicas)
 #undef CAIRN_REFUSE
 
-                  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
+              void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
     if (request.path() == "/hold") {
       MutexLock lock(mu_);
       held_ = std::move(done);

@@ -272,9 +272,8 @@ TEST_F(RealNetworkTest, BigFileIsSentFromTheKernel) {
   const uint64_t length = bytes.size() - 2 * offset;
   std::future<absl::StatusOr<std::string>> read = Read(length, length);
   absl::Status sent;
-  std::future<void> sender = Start(client_group_, [&]() -> Awaitable<void> {
-    sent = co_await near_->SendFile(file.get(), offset, length, In(absl::Seconds(20)));
-  });
+  std::future<void> sender = Start(
+      client_group_, [&]() -> Awaitable<void> { sent = co_await near_->SendFile(file.get(), offset, length, In(absl::Seconds(20))); });
   EXPECT_TRUE(read.get().value() == bytes.substr(offset, length));
   sender.wait();
   EXPECT_TRUE(sent.ok()) << sent;

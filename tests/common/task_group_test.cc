@@ -161,9 +161,7 @@ TEST(TaskGroupDeathTest, DestroyedWhileRunningIsABug) {
       {
         std::unique_ptr<Executor> executor = NewRealExecutor("death");
         TaskGroup group(executor.get());
-        group.Spawn("sleeper", [&]() -> Awaitable<void> {
-          co_await SleepUntil(executor.get(), SteadyTime::Infinite());
-        });
+        group.Spawn("sleeper", [&]() -> Awaitable<void> { co_await SleepUntil(executor.get(), SteadyTime::Infinite()); });
       },
       "destroyed while coroutines run");
 }

@@ -192,14 +192,12 @@ TEST_F(WaitTest, CallbackAnswersBeforeStartReturnsOrFromAnotherThread) {
   std::unique_ptr<Executor> other = NewRealExecutor("other");
   Run([&]() -> Awaitable<void> {
     absl::AnyInvocable<void(Callback)> at_once = [](Callback done) { done(7); };
-    const absl::StatusOr<int> first =
-        co_await AwaitCallback<int>(executor_.get(), SteadyTime::Infinite(), std::move(at_once));
+    const absl::StatusOr<int> first = co_await AwaitCallback<int>(executor_.get(), SteadyTime::Infinite(), std::move(at_once));
     EXPECT_EQ(first.value_or(0), 7);
     absl::AnyInvocable<void(Callback)> later = [&](Callback done) {
       other->Post([done = std::move(done)]() mutable { done(absl::NotFoundError("no")); });
     };
-    const absl::StatusOr<int> second =
-        co_await AwaitCallback<int>(executor_.get(), SteadyTime::Infinite(), std::move(later));
+    const absl::StatusOr<int> second = co_await AwaitCallback<int>(executor_.get(), SteadyTime::Infinite(), std::move(later));
     EXPECT_EQ(second.status().code(), absl::StatusCode::kNotFound);
   });
 }
@@ -209,12 +207,10 @@ TEST_F(WaitTest, CallbackThatIsLostOrLateIsADeadline) {
   Callback kept;
   Run([&]() -> Awaitable<void> {
     absl::AnyInvocable<void(Callback)> lose = [](Callback) {};
-    const absl::StatusOr<int> lost =
-        co_await AwaitCallback<int>(executor_.get(), In(absl::Milliseconds(1)), std::move(lose));
+    const absl::StatusOr<int> lost = co_await AwaitCallback<int>(executor_.get(), In(absl::Milliseconds(1)), std::move(lose));
     EXPECT_EQ(lost.status().code(), absl::StatusCode::kDeadlineExceeded);
     absl::AnyInvocable<void(Callback)> keep = [&](Callback done) { kept = std::move(done); };
-    const absl::StatusOr<int> late =
-        co_await AwaitCallback<int>(executor_.get(), In(absl::Milliseconds(1)), std::move(keep));
+    const absl::StatusOr<int> late = co_await AwaitCallback<int>(executor_.get(), In(absl::Milliseconds(1)), std::move(keep));
     EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded);
     kept(1);
   });

@@ -72,11 +72,9 @@ class CrashTest : public StorageTest {
 };
 
 constexpr const char* kPoints[] = {
-    "replica_file.before_header",        "replica_file.before_durable_slot",
-    "replica_file.before_sync",          "replica_file.after_sync",
-    "replica_file.before_data",          "replica_file.before_region",
-    "replica_file.before_progress_slot", "volume.before_directory_sync",
-    "replica_file.before_synced_mark",
+    "replica_file.before_header",        "replica_file.before_durable_slot", "replica_file.before_sync",
+    "replica_file.after_sync",           "replica_file.before_data",         "replica_file.before_region",
+    "replica_file.before_progress_slot", "volume.before_directory_sync",     "replica_file.before_synced_mark",
 };
 
 class CrashAt : public CrashTest, public ::testing::WithParamInterface<const char*> {};

@@ -17,8 +17,7 @@ using cairn::testing::IsOk;
 constexpr char kGoldenHeader[] =
     "434149524e52504c0100000002000000000200000000000000000040000000000001"
     "02030405060708090a0b0c0d0e0f0000004000000000a3cbeaf9";
-constexpr char kGoldenSlot[] =
-    "0700000000000000e903000000000000bc0200000000000002020000efbeaddea0a1a2a3a4a5a6a7a8a9aaabacadaeaf818ed4bd";
+constexpr char kGoldenSlot[] = "0700000000000000e903000000000000bc0200000000000002020000efbeaddea0a1a2a3a4a5a6a7a8a9aaabacadaeaf818ed4bd";
 
 ReplicaHeader SomeHeader() {
   std::string pool(16, '\0');

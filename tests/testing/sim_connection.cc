@@ -17,7 +17,7 @@
 
 namespace cairn::testing {
 
-constexpr uint64_t kControlBytes = 64;        // What a handshake costs on a link with a bandwidth.
+constexpr uint64_t kControlBytes = 64;       // What a handshake costs on a link with a bandwidth.
 constexpr size_t kSegmentBytes = 256 << 10;  // Most bytes of one message.
 
 // The two ends of one connection. `arrived` is what the end has received and not read.
@@ -57,7 +57,11 @@ struct SimPipe {
 class SimConnection final : public Connection {
  public:
   SimConnection(SimNetwork* network, std::shared_ptr<SimPipe> pipe, int side, Executor* executor)
-      : window_bytes_(network->window_bytes()), pipe_(std::move(pipe)), side_(side), executor_(executor), readable_(executor),
+      : window_bytes_(network->window_bytes()),
+        pipe_(std::move(pipe)),
+        side_(side),
+        executor_(executor),
+        readable_(executor),
         writable_(executor) {
     end().readable = &readable_;
     end().writable = &writable_;
@@ -93,8 +97,7 @@ class SimConnection final : public Connection {
           if (!in_time) co_return absl::DeadlineExceededError(fmt::format("write to {}: the deadline passed", peer()));
           continue;
         }
-        const size_t count =
-            std::min({part.size() - done, static_cast<size_t>(window_bytes_ - end().unread_by_peer), kSegmentBytes});
+        const size_t count = std::min({part.size() - done, static_cast<size_t>(window_bytes_ - end().unread_by_peer), kSegmentBytes});
         Send(std::string(part.data() + done, count));
         done += count;
       }

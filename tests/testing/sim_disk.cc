@@ -167,7 +167,11 @@ class SimFile final : public File {
  public:
   SimFile(std::shared_ptr<SimDisk::State> disk, std::shared_ptr<const bool> alive, NodePtr node, std::string path, bool writable,
           uint64_t power_cuts)
-      : disk_(std::move(disk)), alive_(std::move(alive)), node_(std::move(node)), path_(std::move(path)), writable_(writable),
+      : disk_(std::move(disk)),
+        alive_(std::move(alive)),
+        node_(std::move(node)),
+        path_(std::move(path)),
+        writable_(writable),
         power_cuts_(power_cuts) {}
   ~SimFile() override {
     MutexLock lock(disk_->mu);
@@ -292,8 +296,7 @@ class SimLock final : public DirectoryLock {
 
 class SimFiles final : public LocalFileSystem {
  public:
-  SimFiles(std::shared_ptr<SimDisk::State> disk, std::shared_ptr<const bool> alive)
-      : disk_(std::move(disk)), alive_(std::move(alive)) {}
+  SimFiles(std::shared_ptr<SimDisk::State> disk, std::shared_ptr<const bool> alive) : disk_(std::move(disk)), alive_(std::move(alive)) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) override {
     RETURN_IF_ERROR(disk_->Enter(alive_, SimDisk::Op::kOpen, path));

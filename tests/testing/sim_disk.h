@@ -21,8 +21,7 @@ namespace cairn::testing {
 // are free then. Thread-safe.
 class SimDisk {
  public:
-  enum class Op { kOpen, kRead, kWrite, kSync, kTruncate, kPunchHole, kList, kMakeDirectories, kRemove, kRename,
-                  kSyncDirectory, kLock };
+  enum class Op { kOpen, kRead, kWrite, kSync, kTruncate, kPunchHole, kList, kMakeDirectories, kRemove, kRename, kSyncDirectory, kLock };
   struct Counters {
     uint64_t written_bytes = 0, read_bytes = 0, syncs = 0, directory_syncs = 0, files_created = 0, files_removed = 0;
   };

@@ -107,8 +107,7 @@ SteadyTime SimNetwork::Arrival(SimMachine* from, SimMachine* to, uint64_t bytes)
   SteadyTime sent = world_->Now();
   if (link.bytes_per_second > 0) {
     SteadyTime& busy_until = busy_until_[{from->name(), to->name()}];
-    sent = std::max(sent, busy_until) +
-           absl::Nanoseconds(static_cast<double>(bytes) * 1e9 / static_cast<double>(link.bytes_per_second));
+    sent = std::max(sent, busy_until) + absl::Nanoseconds(static_cast<double>(bytes) * 1e9 / static_cast<double>(link.bytes_per_second));
     busy_until = sent;
   }
   absl::Duration delay = link.latency;

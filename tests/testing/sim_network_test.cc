@@ -62,9 +62,7 @@ class SimNetworkTest : public ::testing::Test {
   }
   absl::StatusOr<std::unique_ptr<Connection>> Connect(HostPort to, absl::Duration limit = absl::Seconds(1)) {
     absl::StatusOr<std::unique_ptr<Connection>> connection = absl::UnknownError("");
-    Run([&]() -> Awaitable<void> {
-      connection = co_await client_->network().Connect(to, client_executor_.get(), In(limit));
-    });
+    Run([&]() -> Awaitable<void> { connection = co_await client_->network().Connect(to, client_executor_.get(), In(limit)); });
     return connection;
   }
 
@@ -160,9 +158,7 @@ TEST_F(SimNetworkTest, SendFileSendsARange) {
   ASSERT_TRUE(client_->files().WriteWhole("/f", content).ok());
   std::unique_ptr<File> file = client_->files().Open("/f", LocalFileSystem::OpenMode::kRead).value();
   absl::Status sent;
-  group_.Spawn("sender", [&]() -> Awaitable<void> {
-    sent = co_await near_->SendFile(file.get(), 1'000, 900'000, SteadyTime::Infinite());
-  });
+  group_.Spawn("sender", [&]() -> Awaitable<void> { sent = co_await near_->SendFile(file.get(), 1'000, 900'000, SteadyTime::Infinite()); });
   std::string into(900'000, ' ');
   TaskGroup readers(server_executor_.get());
   readers.Spawn("reader", [&]() -> Awaitable<void> {

@@ -159,8 +159,7 @@ class ServerHandler final : public api::MessageHandler<Down> {
 
 template <class Up, class Down, class Method>
 std::shared_ptr<api::MessageSink<Up>> OpenStream(SimProcess* caller, SimService<api::DatanodeNamenode>* service, Method method,
-                                                 api::CallContext context,
-                                                 std::shared_ptr<api::MessageHandler<Down>> handler) {
+                                                 api::CallContext context, std::shared_ptr<api::MessageHandler<Down>> handler) {
   using StreamOf = Stream<Up, Down>;
   SimWorld& world = caller->world();
   auto stream = std::make_shared<StreamOf>();
@@ -199,10 +198,10 @@ std::shared_ptr<api::MessageSink<Up>> OpenStream(SimProcess* caller, SimService<
 
 }  // namespace
 
-#define CAIRN_DEFINE_CALL(Class, Api, Name)                                                                            \
-  void Class::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) {          \
-    Invoke<Api, v1::Name##Request, v1::Name##Response>(caller_, service_, &Api::Name, std::move(context),              \
-                                                       std::move(request), std::move(done));                           \
+#define CAIRN_DEFINE_CALL(Class, Api, Name)                                                                                   \
+  void Class::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) {                 \
+    Invoke<Api, v1::Name##Request, v1::Name##Response>(caller_, service_, &Api::Name, std::move(context), std::move(request), \
+                                                       std::move(done));                                                      \
   }
 #define CAIRN_DEFINE_CLIENT_CALL(Name) CAIRN_DEFINE_CALL(SimClientNamenode, api::ClientNamenode, Name)
 CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DEFINE_CLIENT_CALL)
@@ -215,8 +214,8 @@ CAIRN_DATANODE_NAMENODE_CALLS(CAIRN_DEFINE_DATANODE_CALL)
 #undef CAIRN_DEFINE_DATANODE_CALL
 #undef CAIRN_DEFINE_CALL
 
-std::shared_ptr<api::MessageSink<v1::ReportUp>> SimDatanodeNamenode::Reports(
-    api::CallContext context, std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) {
+std::shared_ptr<api::MessageSink<v1::ReportUp>> SimDatanodeNamenode::Reports(api::CallContext context,
+                                                                             std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) {
   return OpenStream<v1::ReportUp, v1::ReportDown>(caller_, service_, &api::DatanodeNamenode::Reports, std::move(context),
                                                   std::move(handler));
 }

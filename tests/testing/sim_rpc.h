@@ -100,10 +100,10 @@ class SimDatanodeNamenode final : public api::DatanodeNamenode {
   void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override;
   CAIRN_DATANODE_NAMENODE_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
-  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(
-      api::CallContext context, std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override;
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(
-      api::CallContext context, std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override;
+  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext context,
+                                                          std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override;
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext context,
+                                                            std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override;
 
  private:
   SimProcess* const caller_;

@@ -17,16 +17,17 @@ using ::testing::ElementsAre;
 // Answers Mkdirs at once or when told; refuses the rest.
 class FakeNamenode : public api::ClientNamenode {
  public:
-#define CAIRN_REFUSE(Name) \
+#define CAIRN_REFUSE(Name)                                                                      \
   void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { \
-    done(MakeError(ErrorKind::kUnsupported, #Name)); \
+    done(MakeError(ErrorKind::kUnsupported, #Name));                                            \
   }
-  CAIRN_REFUSE(Create) CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline)
-  CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List)
-  CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany) CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease)
-  CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults) CAIRN_REFUSE(ReportBadReplicas)
+  CAIRN_REFUSE(Create)
+  CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync)
+      CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
+          CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults)
+              CAIRN_REFUSE(ReportBadReplicas)
 #undef CAIRN_REFUSE
-  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
+                  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
     ++calls;
     peer = context.peer;
     bytes = request.SerializeAsString();
@@ -184,12 +185,8 @@ class FakeReports : public api::DatanodeNamenode {
     std::vector<v1::ReportUp> messages;
     std::optional<absl::Status> closed;
   };
-  void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override {
-    done(v1::RegisterResponse());
-  }
-  void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override {
-    done(v1::HeartbeatResponse());
-  }
+  void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
+  void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
     down = std::move(handler);
@@ -197,8 +194,8 @@ class FakeReports : public api::DatanodeNamenode {
     if (refuse) std::exchange(down, nullptr)->OnClosed(absl::PermissionDeniedError("no"));
     return sink;
   }
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(
-      api::CallContext, std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override {
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext,
+                                                            std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override {
     handler->OnClosed(absl::UnimplementedError("none"));
     return nullptr;
   }

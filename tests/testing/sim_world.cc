@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
 
 #include "common/check.h"
 #include "tests/testing/sim_network.h"
@@ -135,9 +135,7 @@ class SimWorld::Impl::SimExecutor final : public Executor {
   const Clock& clock() const override { return *clock_; }
   const boost::asio::any_io_executor& asio() const override { return world_->asio_; }
   size_t QueueDepth() const override { return tasks_.size(); }
-  absl::Duration OldestAge() const override {
-    return tasks_.empty() ? absl::ZeroDuration() : world_->now_ - tasks_.front().posted;
-  }
+  absl::Duration OldestAge() const override { return tasks_.empty() ? absl::ZeroDuration() : world_->now_ - tasks_.front().posted; }
 
   Task Pop() {
     Task task = std::move(tasks_.front().task);
@@ -252,12 +250,8 @@ SimMachine* SimWorld::FindMachine(const std::string& name_or_address) {
   return nullptr;
 }
 
-bool SimWorld::RunUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) {
-  return impl_->RunUntil(done, deadline, this);
-}
-bool SimWorld::RunUntil(absl::AnyInvocable<bool()> done, absl::Duration limit) {
-  return impl_->RunUntil(done, Now() + limit, this);
-}
+bool SimWorld::RunUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) { return impl_->RunUntil(done, deadline, this); }
+bool SimWorld::RunUntil(absl::AnyInvocable<bool()> done, absl::Duration limit) { return impl_->RunUntil(done, Now() + limit, this); }
 void SimWorld::RunFor(absl::Duration duration) {
   absl::AnyInvocable<bool()> never = [] { return false; };
   impl_->RunUntil(never, Now() + duration, this);
