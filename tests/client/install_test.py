@@ -60,7 +60,8 @@ class Install(unittest.TestCase):
         folder.mkdir()
         (folder / "program.cc").write_text(self.program)
         (folder / "CMakeLists.txt").write_text(CMAKE_LISTS)
-        run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCMAKE_CXX_COMPILER={COMPILER}")
+        run("cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_CXX_COMPILER={COMPILER}")
         run("cmake", "--build", folder / "build")
         self.check_runs(folder / "build/program")
 
