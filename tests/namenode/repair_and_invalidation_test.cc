@@ -396,7 +396,7 @@ size_t RunRandomHistory(uint64_t seed, bool check) {
           if (cluster.space.Block(block)) cluster.Free(block);
         }
         break;
-      case 11: node.OpenCommands(); break;
+      default: node.OpenCommands(); break;
     }
     cluster.world.RunFor(absl::Milliseconds(static_cast<int64_t>(random.Below(4000))));
     for (BlockId block : blocks) {
