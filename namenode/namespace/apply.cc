@@ -27,17 +27,17 @@ absl::Status Dispatch(const v1::Mutation& mutation, const std::string& codes_bef
     case v1::Mutation::kRegisterStorages: return ApplyRegisterStorages(mutation.register_storages(), ctx);
     case v1::Mutation::kSweepRetries: return ApplySweepRetries(mutation.sweep_retries(), ctx);
     case v1::Mutation::kSetMeta: return ApplySetMeta(mutation.set_meta(), ctx);
+    case v1::Mutation::kConcat: return ApplyConcat(mutation.concat(), ctx);
+    case v1::Mutation::kSetReplication: return ApplySetReplication(mutation.set_replication(), ctx);
+    case v1::Mutation::kSpreadReplication: return ApplySpreadReplication(mutation.spread_replication(), ctx);
+    case v1::Mutation::kSetQuota: return ApplySetQuota(mutation.set_quota(), ctx);
     case v1::Mutation::kAppend:
     case v1::Mutation::kTruncate:
-    case v1::Mutation::kConcat:
-    case v1::Mutation::kSetReplication:
-    case v1::Mutation::kSpreadReplication:
     case v1::Mutation::kSetPermission:
     case v1::Mutation::kSetOwner:
     case v1::Mutation::kSetTimes:
     case v1::Mutation::kSetXattr:
     case v1::Mutation::kRemoveXattr:
-    case v1::Mutation::kSetQuota:
     case v1::Mutation::kRecoverLease:
     case v1::Mutation::kStartBlockRecovery:
     case v1::Mutation::kCommitBlockRecovery:

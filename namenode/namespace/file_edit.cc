@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "namenode/namespace/block_replication.h"
 
 namespace cairn::namenode {
 namespace {
@@ -59,16 +60,19 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
   if (ancestry.detached) return Gone(path, inode_id);
   std::reverse(ancestry.names.begin(), ancestry.names.end());
+  std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 
   FileEdit edit(ctx, *std::move(inode), std::move(ancestry.directories), JoinPath(ancestry.names));
   if (edit.record().block_count() > 0) {
     ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx.view(), edit.record(), edit.record().block_count() - 1));
     ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
+    SettleReplication(record, edit.record().replication());
     edit.last_ = BlockAt{id, std::move(record)};
   }
   if (edit.record().reserved_block_id() != 0) {
     const BlockId id(edit.record().reserved_block_id());
     ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
+    SettleReplication(record, edit.record().replication());
     edit.reserved_ = BlockAt{id, std::move(record)};
   }
   return edit;
@@ -210,6 +214,12 @@ absl::Status FileEdit::RaiseLength(BlockAt& block, uint64_t length_bytes) {
   return absl::OkStatus();
 }
 
+absl::Status FileEdit::CheckQuota(uint64_t more_charged_bytes) const {
+  UsageDelta added;
+  added.charged_bytes = static_cast<int64_t>(record().charged_bytes() + more_charged_bytes - before_.charged_bytes());
+  return ctx_->CheckQuota(ancestors_, added);
+}
+
 absl::StatusOr<BlockAt> FileEdit::Allocate(bool reserve, const google::protobuf::RepeatedField<uint32_t>& targets) {
   ASSIGN_OR_RETURN(const uint64_t id, TakeNumber(ctx_->Change(), kMetaNextBlockId, kBlockIdStep));
   ASSIGN_OR_RETURN(const uint64_t stamp, TakeNumber(ctx_->Change(), kMetaNextGenerationStamp, 1));
@@ -221,7 +231,7 @@ absl::StatusOr<BlockAt> FileEdit::Allocate(bool reserve, const google::protobuf:
   block.record.set_replication(record().replication());
   block.record.set_owners(1);
   *block.record.mutable_expected_storages() = targets;
-  Charge(block, record().block_size_bytes() * record().replication());
+  Charge(block, ChargeOfNewBlock());
   Changed(block);
   if (reserve) {
     reserved_ = block;

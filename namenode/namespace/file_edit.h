@@ -56,7 +56,11 @@ class FileEdit {
   // Whether there is anything to Write.
   bool changed() const { return !touched_.empty() || !freed_.empty(); }
 
-  // A new block on these targets, RESERVED or as the file's next. Takes an id and a stamp: only after all checks.
+  // Whether the quotas above allow what this edit has charged so far, and so much more. Before the first write.
+  absl::Status CheckQuota(uint64_t more_charged_bytes) const;
+  // What a new block charges: a whole one, on all its replicas.
+  uint64_t ChargeOfNewBlock() const { return record().block_size_bytes() * record().replication(); }
+  // A new block on these targets, RESERVED or as the file's next. Takes an id and a stamp: only after all checks, CheckQuota among them.
   absl::StatusOr<BlockAt> Allocate(bool reserve, const google::protobuf::RepeatedField<uint32_t>& targets);
   void DropReserved();
   void DropLast();

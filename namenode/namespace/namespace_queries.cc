@@ -33,6 +33,16 @@ absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view
   return ToResolved(std::move(walk.inodes.back()));
 }
 
+absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path) {
+  ASSIGN_OR_RETURN(ResolvedInode inode, ResolvePath(view, path));
+  if (inode.record.type() == v1::FILE) return inode;
+  Error error;
+  error.kind = ErrorKind::kIsDirectory;
+  error.path = std::string(path);
+  error.message = fmt::format("{} is a directory", path);
+  return MakeError(std::move(error));
+}
+
 absl::StatusOr<ResolvedInode> ResolveId(const ReadView& view, InodeId id) {
   ASSIGN_OR_RETURN(std::optional<InodeAt> inode, FindInodeAnywhere(view, id));
   if (!inode) return NoSuchInode(id);
@@ -141,6 +151,8 @@ absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::stri
   summary.set_files(usage.files());
   summary.set_length_bytes(usage.length_bytes());
   summary.set_charged_bytes(usage.charged_bytes());
+  if (usage.has_namespace_quota()) summary.set_namespace_quota(usage.namespace_quota());
+  if (usage.has_space_quota_bytes()) summary.set_space_quota_bytes(usage.space_quota_bytes());
   return summary;
 }
 

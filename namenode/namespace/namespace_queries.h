@@ -22,6 +22,8 @@ struct ResolvedInode {
 };
 
 absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view path);
+// The same for a file: a directory is kIsDirectory.
+absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path);
 // By id, through inode_by_id. Detached or freed inodes are kNotFound.
 absl::StatusOr<ResolvedInode> ResolveId(const ReadView& view, InodeId id);
 absl::StatusOr<std::string> PathOf(const ReadView& view, InodeId id);

@@ -4,9 +4,15 @@
 
 #include "common/check.h"
 #include "common/error.h"
+#include "common/utf8.h"
+#include "namenode/namespace/quota.h"
 
 namespace cairn::namenode {
 namespace {
+
+constexpr std::string_view kReservedName = ".reserved";
+constexpr std::string_view kSnapshotName = ".snapshot";
+constexpr size_t kShownBytes = 256;  // Of a path that is too long to be shown.
 
 uint64_t Sum(uint64_t value, int64_t delta) {
   const uint64_t sum = value + static_cast<uint64_t>(delta);
@@ -25,7 +31,12 @@ UsageDelta& UsageDelta::operator+=(const UsageDelta& other) {
 }
 
 absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
-  ASSIGN_OR_RETURN(v1::UsageRecord usage, GetRecord<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
+  auto row = usage_rows_.find(directory);
+  if (row == usage_rows_.end()) {
+    ASSIGN_OR_RETURN(v1::UsageRecord stored, GetRecord<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
+    row = usage_rows_.emplace(directory, std::move(stored)).first;
+  }
+  v1::UsageRecord usage = row->second;
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return usage;
   const DirectoryChange& change = found->second;
@@ -34,7 +45,29 @@ absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
   usage.set_files(Sum(usage.files(), change.subtree.files));
   usage.set_length_bytes(Sum(usage.length_bytes(), change.subtree.length_bytes));
   usage.set_charged_bytes(Sum(usage.charged_bytes(), change.subtree.charged_bytes));
+  if (!change.quotas) return usage;
+  usage.clear_namespace_quota();
+  usage.clear_space_quota_bytes();
+  if (change.quotas->names) usage.set_namespace_quota(*change.quotas->names);
+  if (change.quotas->space_bytes) usage.set_space_quota_bytes(*change.quotas->space_bytes);
   return usage;
+}
+
+absl::Status OpContext::CheckQuota(const std::vector<InodeId>& ancestors, const UsageDelta& delta) const {
+  const int64_t names = delta.directories + delta.files;
+  if (names <= 0 && delta.charged_bytes <= 0) return absl::OkStatus();
+  for (auto id = ancestors.rbegin(); id != ancestors.rend(); ++id) {
+    ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(*id));
+    if (!usage.has_namespace_quota() && !usage.has_space_quota_bytes()) continue;
+    if (WithinQuota(usage, names, delta.charged_bytes)) continue;
+    return QuotaExceeded(txn_, *id, usage, names, delta.charged_bytes);
+  }
+  return absl::OkStatus();
+}
+
+void OpContext::SetQuota(InodeId directory, std::optional<int64_t> namespace_quota, std::optional<int64_t> space_quota_bytes) {
+  directories_[directory].quotas = Quotas{namespace_quota, space_quota_bytes};
+  Change();
 }
 
 void OpContext::AddUsage(const std::vector<InodeId>& ancestors, const UsageDelta& delta) {
@@ -48,7 +81,7 @@ void OpContext::TouchDirectory(InodeId directory) { directories_[directory].touc
 
 absl::Status OpContext::Flush() {
   for (auto& [id, change] : directories_) {
-    if (change.children != 0 || change.subtree != UsageDelta()) {
+    if (change.children != 0 || change.subtree != UsageDelta() || change.quotas) {
       ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(id));
       PutRecord(Change(), Family::kUsage, UsageKey(id), usage);
     }
@@ -60,15 +93,15 @@ absl::Status OpContext::Flush() {
     PutInode(Change(), *directory);
   }
   directories_.clear();
+  usage_rows_.clear();
   return absl::OkStatus();
 }
 
-absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit, std::string_view key) {
+absl::Status LimitExceeded(std::string_view reason, std::string message, std::string path, uint64_t limit, std::string_view key) {
   Error error;
   error.kind = ErrorKind::kQuota;
-  error.reason = "LIMIT_EXCEEDED";
-  error.message =
-      key.empty() ? fmt::format("{} (at most {})", message, limit) : fmt::format("{} (limit {}, raised by {})", message, limit, key);
+  error.reason = std::string(reason);
+  error.message = fmt::format("{} (limit {}, raised by {})", message, limit, key);
   error.path = std::move(path);
   error.limit = static_cast<int64_t>(limit);
   error.key = std::string(key);
@@ -76,14 +109,26 @@ absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit
 }
 
 absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name, const std::string& path, size_t depth) {
+  if (name == kSnapshotName || (depth == 1 && name == kReservedName)) {
+    Error error;
+    error.kind = ErrorKind::kInvalidArgument;
+    error.reason = "RESERVED_NAME";
+    error.path = path;
+    error.message = fmt::format("{}: \"{}\" is a reserved name and cannot be created", path, name);
+    return MakeError(std::move(error));
+  }
   if (limits.max_component_bytes() != 0 && name.size() > limits.max_component_bytes())
-    return LimitExceeded(fmt::format("{}: a name of {} bytes is too long", path, name.size()), path, limits.max_component_bytes(),
+    return LimitExceeded("NAME_TOO_LONG",
+                         fmt::format("the maximum path component name limit is exceeded: {}... has {} bytes of UTF-8",
+                                     Utf8Prefix(path, kShownBytes), name.size()),
+                         std::string(Utf8Prefix(path, kShownBytes)), limits.max_component_bytes(),
                          "dfs.namenode.fs-limits.max-component-length");
   if (limits.max_path_bytes() != 0 && path.size() > limits.max_path_bytes())
-    return LimitExceeded(fmt::format("{}...: a path of {} bytes is too long", path.substr(0, 64), path.size()), path.substr(0, 64),
-                         limits.max_path_bytes(), "");
+    return LimitExceeded("PATH_TOO_LONG", fmt::format("Pathname too long: {}... has {} bytes", Utf8Prefix(path, kShownBytes), path.size()),
+                         std::string(Utf8Prefix(path, kShownBytes)), limits.max_path_bytes(), "cairn.namenode.fs-limits.max-path-length");
   if (limits.max_depth() != 0 && depth > limits.max_depth())
-    return LimitExceeded(fmt::format("{}: {} components are too many", path, depth), path, limits.max_depth(), "");
+    return LimitExceeded("PATH_TOO_DEEP", fmt::format("Pathname too long: {}... has {} levels", Utf8Prefix(path, kShownBytes), depth),
+                         std::string(Utf8Prefix(path, kShownBytes)), limits.max_depth(), "cairn.namenode.fs-limits.max-path-depth");
   return absl::OkStatus();
 }
 
@@ -91,9 +136,11 @@ absl::Status CheckNewEntry(const OpContext& ctx, InodeId parent, std::string_vie
   RETURN_IF_ERROR(CheckName(ctx.limits(), name, path, depth));
   if (ctx.limits().max_directory_entries() == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(parent));
-  if (usage.children() >= ctx.limits().max_directory_entries())
-    return LimitExceeded(fmt::format("{}: the directory holds {} entries already", path, usage.children()), path,
-                         ctx.limits().max_directory_entries(), "dfs.namenode.fs-limits.max-directory-items");
+  if (usage.children() >= ctx.limits().max_directory_entries()) {
+    const std::string directory = depth <= 1 ? "/" : path.substr(0, path.size() - name.size() - 1);
+    return LimitExceeded("DIRECTORY_FULL", fmt::format("The directory item limit of {} is exceeded: items={}", directory, usage.children()),
+                         directory, ctx.limits().max_directory_entries(), "dfs.namenode.fs-limits.max-directory-items");
+  }
   return absl::OkStatus();
 }
 

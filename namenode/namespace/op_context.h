@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,12 @@ class OpContext {
   v1::MutationResult& result() { return result_; }
 
   absl::StatusOr<v1::UsageRecord> UsageOf(InodeId directory) const;
+  // Sets a directory's quotas, with Flush.
+  void SetQuota(InodeId directory, std::optional<int64_t> namespace_quota, std::optional<int64_t> space_quota_bytes);
+  // Whether `delta` may be added to each of `ancestors`, the root first, after what was added before. kQuota with reason NAMESPACE_QUOTA or
+  // SPACE_QUOTA, the directory's path and its quota as limit, of the nearest that says no (as HDFS: FSDirectory.verifyQuota). Only what
+  // grows is checked. Reads the rows that Flush needs, once: a check costs no reads of its own.
+  absl::Status CheckQuota(const std::vector<InodeId>& ancestors, const UsageDelta& delta) const;
   // `ancestors`: every directory above the entry, in any order.
   void AddUsage(const std::vector<InodeId>& ancestors, const UsageDelta& delta);
   void AddChildren(InodeId directory, int64_t count);
@@ -58,10 +65,15 @@ class OpContext {
   absl::Status Flush();
 
  private:
+  struct Quotas {
+    std::optional<int64_t> names;
+    std::optional<int64_t> space_bytes;
+  };
   struct DirectoryChange {
     UsageDelta subtree;
     int64_t children = 0;
     bool touched = false;
+    std::optional<Quotas> quotas;
   };
 
   const v1::Mutation& mutation_;
@@ -70,12 +82,15 @@ class OpContext {
   v1::MutationResult& result_;
   bool acted_ = false;
   std::map<InodeId, DirectoryChange> directories_;
+  // Rows as the transaction has them, each read once.
+  mutable std::map<InodeId, v1::UsageRecord> usage_rows_;
 };
 
-// Errors that name a limit and the key that raises it, if one does.
-absl::Status LimitExceeded(std::string message, std::string path, uint64_t limit, std::string_view key);
+// Errors that name a limit and the key that raises it. `reason` says which: NAME_TOO_LONG, PATH_TOO_LONG, PATH_TOO_DEEP, DIRECTORY_FULL,
+// TOO_MANY_BLOCKS.
+absl::Status LimitExceeded(std::string_view reason, std::string message, std::string path, uint64_t limit, std::string_view key);
 
-// Lengths and depth of a new name.
+// Lengths and depth of a new name, and that it is not reserved: ".snapshot" anywhere, ".reserved" below the root (as HDFS).
 absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name, const std::string& path, size_t depth);
 
 // A new entry `name` at `path` below `parent`: CheckName, and the directory's entry count. A limit of 0 is none.

@@ -26,6 +26,8 @@ struct PathWalk {
   const InodeAt& last() const { return inodes.back(); }
   const InodeAt& parent() const { return inodes[components.size() - 1]; }
   std::string path() const { return JoinPath(components); }
+  // Components that do not exist.
+  size_t missing() const { return components.size() + 1 - inodes.size(); }
   // Path of the first component that is missing.
   std::string missing_path() const { return JoinPath(components, inodes.size()); }
   // Ids of the directories above the last component, the root first; those that exist.

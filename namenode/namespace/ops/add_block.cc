@@ -37,9 +37,10 @@ absl::StatusOr<bool> IsRepeated(const v1::Mutation::AddBlock& op, const FileEdit
 absl::Status CheckRoom(const v1::Mutation::AddBlock& op, const FileEdit& edit, uint64_t blocks_before, OpContext& ctx) {
   const uint64_t limit = ctx.limits().max_blocks_per_file();
   if (limit != 0 && blocks_before >= limit)
-    return LimitExceeded(fmt::format("{}: the file has {} blocks already", edit.path(), blocks_before), edit.path(), limit,
-                         "dfs.namenode.fs-limits.max-blocks-per-file");
-  if (!op.targets().empty()) return absl::OkStatus();
+    return LimitExceeded("TOO_MANY_BLOCKS",
+                         fmt::format("{}: File has reached the limit on maximum number of blocks: it has {}", edit.path(), blocks_before),
+                         edit.path(), limit, "dfs.namenode.fs-limits.max-blocks-per-file");
+  if (!op.targets().empty()) return edit.CheckQuota(edit.ChargeOfNewBlock());
   Error error;
   error.kind = ErrorKind::kInvalidArgument;
   error.reason = "NO_TARGETS";
@@ -89,9 +90,9 @@ absl::Status ApplyAddBlock(const v1::Mutation::AddBlock& op, OpContext& ctx) {
     error.message = fmt::format("{}: block {} is still being written; a new one must name it as previous", edit.path(), error.block_id);
     return MakeError(std::move(error));
   }
-  RETURN_IF_ERROR(CheckRoom(op, edit, edit.record().block_count(), ctx));
   // A writer that asks anew has given up the block it had reserved.
   edit.DropReserved();
+  RETURN_IF_ERROR(CheckRoom(op, edit, edit.record().block_count(), ctx));
   ASSIGN_OR_RETURN(const BlockAt block, edit.Allocate(/*reserve=*/false, op.targets()));
   RETURN_IF_ERROR(edit.Write());
   Answer(edit, block, ctx);

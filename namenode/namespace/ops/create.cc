@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "namenode/namespace/block_replication.h"
 #include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/ops/detach.h"
 #include "namenode/namespace/ops/ops.h"
@@ -28,12 +29,7 @@ absl::Status OutOfRange(const std::string& path, std::string message, uint64_t l
 }
 
 absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation::Limits& limits) {
-  if (op.replication() < std::max(limits.min_replication(), 1u))
-    return OutOfRange(op.path(), fmt::format("replication {} is too low", op.replication()), std::max(limits.min_replication(), 1u),
-                      "dfs.namenode.replication.min");
-  if (limits.max_replication() != 0 && op.replication() > limits.max_replication())
-    return OutOfRange(op.path(), fmt::format("replication {} is too high", op.replication()), limits.max_replication(),
-                      "dfs.replication.max");
+  RETURN_IF_ERROR(CheckReplication(limits, op.replication(), op.path()));
   if (op.block_size_bytes() < std::max<uint64_t>(limits.min_block_size_bytes(), 1))
     return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too small", op.block_size_bytes()),
                       std::max<uint64_t>(limits.min_block_size_bytes(), 1), "dfs.namenode.fs-limits.min-block-size");
@@ -66,6 +62,15 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   }
   if (op.with_first_block() && op.targets().empty())
     return PathError(ErrorKind::kInvalidArgument, "NO_TARGETS", path, fmt::format("{}: a first block without targets", path));
+  UsageDelta added;
+  added.files = 1;
+  if (!walk.complete()) added.directories = static_cast<int64_t>(walk.missing()) - 1;
+  if (op.with_first_block()) added.charged_bytes = static_cast<int64_t>(op.block_size_bytes() * op.replication());
+  if (walk.complete()) {  // What is replaced leaves first.
+    ASSIGN_OR_RETURN(const UsageDelta replaced, TotalsOf(ctx, walk.last()));
+    added += -replaced;
+  }
+  RETURN_IF_ERROR(ctx.CheckQuota(walk.ancestors(), added));
 
   if (walk.complete()) RETURN_IF_ERROR(Detach(ctx, walk.last(), walk.ancestors()));
   ASSIGN_OR_RETURN(const MadeDirectories made, MakeDirectories(ctx, walk, walk.components.size() - 1, op.parent_mode(), op.parent_mode()));

@@ -22,6 +22,9 @@ absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
   }
   if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
   RETURN_IF_ERROR(CheckMissing(ctx, walk));
+  UsageDelta added;
+  added.directories = static_cast<int64_t>(walk.missing());
+  RETURN_IF_ERROR(ctx.CheckQuota(walk.ancestors(), added));
   ASSIGN_OR_RETURN(const MadeDirectories made, MakeDirectories(ctx, walk, walk.components.size(), op.mode(), op.parent_mode()));
   ASSIGN_OR_RETURN(std::optional<InodeAt> inode, FindInodeAnywhere(ctx.view(), made.parent));
   if (inode) *ctx.result().mutable_inode() = std::move(inode->record);

@@ -48,6 +48,22 @@ absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::stri
 // kBeingWritten with reason NEEDS_RECOVERY. A lease that leads nowhere any more is dropped.
 absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ctx);
 
+// Sets, changes or takes away a directory's quotas; only a superuser may. A quota below what is used is fine.
+absl::Status ApplySetQuota(const v1::Mutation::SetQuota& op, OpContext& ctx);
+
+// Sets how many replicas a file is to have, and charges the difference at once; the blocks of a long file are rewritten as `work`. Result:
+// the inode; a directory has no replication and is left alone.
+absl::Status ApplySetReplication(const v1::Mutation::SetReplication& op, OpContext& ctx);
+// Rewrites up to max_blocks rows of one such file.
+absl::Status ApplySpreadReplication(const v1::Mutation::SpreadReplication& op, OpContext& ctx);
+
+// Moves the blocks of closed files to the end of a closed file of the same directory, and removes those files (as HDFS FSDirConcatOp). The
+// target may be empty, the sources not. kInvalidArgument with a reason for each condition, TARGET_OPEN and SOURCE_OPEN among them.
+inline constexpr int kMaxSourcesOfConcat = 1000;
+// Keeps its effects below 1 MiB.
+inline constexpr uint64_t kMaxBlocksOfConcat = 4096;
+absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx);
+
 // Frees up to max_entries inodes and blocks of a detached subtree.
 absl::Status ApplyReclaimStep(const v1::Mutation::ReclaimStep& op, OpContext& ctx);
 

@@ -32,6 +32,14 @@ absl::Status CheckReplaced(const PathWalk& source, const PathWalk& destination, 
   return absl::OkStatus();
 }
 
+// The directories above `destination` that are not above `source` as well: for those above both, nothing is added.
+std::vector<InodeId> OnlyAbove(const PathWalk& destination, const PathWalk& source) {
+  const std::vector<InodeId> here = destination.ancestors();
+  const std::vector<InodeId> there = source.ancestors();
+  const auto [first, unused] = std::mismatch(here.begin(), here.end(), there.begin(), there.end());
+  return std::vector<InodeId>(first, here.end());
+}
+
 }  // namespace
 
 absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
@@ -62,6 +70,12 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
     RETURN_IF_ERROR(CheckNewEntry(ctx, parent, name, destination.path(), destination.components.size()));
   }
   ASSIGN_OR_RETURN(const UsageDelta total, TotalsOf(ctx, moved));
+  UsageDelta added = total;
+  if (destination.complete()) {  // What is replaced leaves first.
+    ASSIGN_OR_RETURN(const UsageDelta replaced, TotalsOf(ctx, destination.last()));
+    added += -replaced;
+  }
+  RETURN_IF_ERROR(ctx.CheckQuota(OnlyAbove(destination, source), added));
 
   // An ancestor of the source at the destination is not empty, so what is replaced is never above what moves.
   if (destination.complete()) RETURN_IF_ERROR(Detach(ctx, destination.last(), destination.ancestors()));
