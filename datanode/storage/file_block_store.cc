@@ -5,23 +5,13 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
-#include "common/fault_points.h"
 #include "common/status.h"
 #include "datanode/storage/replica_load.h"
 #include "datanode/storage/replica_reader.h"
+#include "datanode/storage/replica_refusals.h"
 
 namespace cairn::datanode {
 namespace {
-
-// Armed, this is the mistake of taking an old stamp for a good one; tests show that they would find it.
-bool AcceptsOlderStamps() { return !FaultPoint("datanode.stamp.accept_older").ok(); }
-
-absl::Status NotFound(BlockId id) { return MakeError(ErrorKind::kReplicaNotFound, fmt::format("no replica of block {}", id.value())); }
-
-absl::Status Stale(BlockId id, GenerationStamp have, GenerationStamp least, const std::string& most) {
-  return MakeError(ErrorKind::kStaleGeneration,
-                   fmt::format("block {}: our replica has stamp {}, asked for {}{}", id.value(), have.value(), least.value(), most));
-}
 
 absl::Status VolumeFailed(const Volume& volume) {
   Error error;
@@ -69,7 +59,10 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
                           .corrupt = record.corrupt(),
                           .sure = record.sure(),
                           .storage_uuid = volume->storage_uuid()};
-    if (open != nullptr) result.partial_checksum = open->partial_checksum;
+    if (open != nullptr) {
+      result.partial_checksum = open->partial_checksum;
+      result.recovery_id = open->recovery_id;
+    }
     if (!newest || newest->description.stamp < result.description.stamp) newest = std::move(result);
   }
   return newest;
@@ -77,7 +70,7 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
 
 absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindHealthy(BlockId id) const {
   std::optional<Found> found = Find(id);
-  if (!found) return NotFound(id);
+  if (!found) return ReplicaNotFound(id);
   if (found->volume->failed()) {
     return MakeError(ErrorKind::kReplicaNotFound, fmt::format("block {}: volume {} has failed", id.value(), found->volume->directory()));
   }
@@ -215,107 +208,11 @@ absl::StatusOr<Executor*> FileBlockStore::DiskOf(BlockId id) {
   return found.volume->disk();
 }
 
-absl::StatusOr<std::shared_ptr<FileReplicaWriter>> FileBlockStore::Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
-                                                                           uint64_t min_bytes, uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
-  const bool accept_older = AcceptsOlderStamps();
-  Volume* volume = found.volume;
-  auto link = std::make_shared<WriterLink>();
-  std::shared_ptr<WriterLink> before;
-  FileReplicaWriter::Start start{
-      .id = id, .stamp = {}, .state = ReplicaState::kRbw, .received = 0, .partial_checksum = 0, .expected_bytes = 0};
-  {
-    MutexLock lock(volume->shard().mu);
-    const auto at = volume->shard().replicas.find(id);
-    if (at == volume->shard().replicas.end()) return NotFound(id);
-    ReplicaRecord& record = at->second;
-    const bool writable = record.state() == ReplicaState::kRbw || (record.state() == ReplicaState::kRwr && record.sure());
-    if (!writable || record.open() == nullptr) {
-      return MakeError(ErrorKind::kReplicaNotFound, fmt::format("block {}: our replica is not being written (state {}, {})", id.value(),
-                                                                static_cast<int>(record.state()), record.sure() ? "sure" : "not sure"));
-    }
-    if (record.corrupt()) return MakeError(ErrorKind::kChecksum, fmt::format("block {}: our replica is corrupt", id.value()));
-    if ((record.stamp() < stamp && !accept_older) || record.stamp() > new_stamp) {
-      return Stale(id, record.stamp(), stamp, fmt::format(" to {}", new_stamp.value()));
-    }
-    if (record.length() < min_bytes || record.length() > max_bytes) {
-      return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our replica has {} bytes, asked for {} to {}", id.value(),
-                                                                record.length(), min_bytes, max_bytes));
-    }
-    before = std::exchange(record.open()->writer, link);
-    if (before != nullptr) before->Revoke();
-    record.set_state(ReplicaState::kRbw);
-    start.stamp = record.stamp();
-    start.received = record.length();
-    start.partial_checksum = record.open()->partial_checksum;
-  }
-  if (before != nullptr) before->Stop();
-  absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
-      ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_);
-  RETURN_IF_ERROR(file.status());
-  auto writer = std::make_shared<FileReplicaWriter>(volume, &gate_, *std::move(file), link, start);
-  RETURN_IF_ERROR(writer->ChangeStamp(new_stamp));
-  return writer;
-}
-
-absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
-                                                                          uint64_t min_bytes, uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(std::shared_ptr<FileReplicaWriter> writer, Recover(id, stamp, new_stamp, min_bytes, max_bytes));
-  return std::shared_ptr<ReplicaWriter>(std::move(writer));
-}
-
-absl::Status FileBlockStore::RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
-  if (found.description.state != ReplicaState::kFinalized) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<FileReplicaWriter> writer, Recover(id, stamp, new_stamp, length, length));
-    return writer->Finalize(length, sync);
-  }
-  if ((found.description.stamp < stamp && !AcceptsOlderStamps()) || found.description.stamp > new_stamp) {
-    return Stale(id, found.description.stamp, stamp, fmt::format(" to {}", new_stamp.value()));
-  }
-  if (found.description.length != length) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {}: our finalized replica has {} bytes, asked to close at {}",
-                                                              id.value(), found.description.length, length));
-  }
-  return RestampFinalized(found, new_stamp);
-}
-
-absl::Status FileBlockStore::RestampFinalized(const Found& found, GenerationStamp new_stamp) {
-  const BlockId id = found.description.id;
-  Volume* volume = found.volume;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ReplicaFile> file,
-                   ReplicaFile::Open(env_->files(), volume->PathOf(id), LocalFileSystem::OpenMode::kReadWrite, boot_id_));
-  const std::vector<ReplicaSlot> slots = file->ValidSlots();
-  if (slots.empty() || slots.front().length != found.description.length) {
-    return MakeError(ErrorKind::kChecksum, fmt::format("block {}: the slots of {} do not speak of it", id.value(), file->path()));
-  }
-  ReplicaFile::SlotContent content{.stamp = new_stamp,
-                                   .length = found.description.length,
-                                   .state = ReplicaState::kFinalized,
-                                   .flags = 0,
-                                   .partial_checksum = slots.front().partial_checksum};
-  absl::Status done = file->WriteDurableSlot(content);
-  if (done.ok()) done = file->Sync();
-  if (done.ok()) done = volume->SyncDirectoryOf(id);
-  content.flags = kSlotSynced;
-  if (done.ok()) done = file->WriteProgressSlot(content);
-  if (!done.ok()) {
-    volume->Fail(done);
-    return done;
-  }
-  MutexLock lock(volume->shard().mu);
-  const auto at = volume->shard().replicas.find(id);
-  if (at == volume->shard().replicas.end() || at->second.stamp() != found.description.stamp) return NotFound(id);
-  at->second.set_stamp(new_stamp);
-  volume->events().Append(volume->EventOf(v1::STAMP_CHANGED, id, at->second));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::shared_ptr<ReplicaReader>> FileBlockStore::OpenForRead(BlockId id, GenerationStamp at_least) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   const ReplicaDescription& ours = found.description;
-  if (ours.state == ReplicaState::kTemporary) return NotFound(id);
-  if (ours.stamp < at_least && !AcceptsOlderStamps()) return Stale(id, ours.stamp, at_least, " or newer");
+  if (ours.state == ReplicaState::kTemporary) return ReplicaNotFound(id);
+  if (ours.stamp < at_least && !AcceptsOlderStamps()) return StaleReplica(id, ours.stamp, at_least, " or newer");
   if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {}: our replica is known to be corrupt", id.value()));
   return FileReplicaReader::Open(found.volume, boot_id_, ours, found.partial_checksum);
 }
@@ -379,7 +276,7 @@ void FileBlockStore::Invalidate(const std::string& storage_uuid, BlockId id, Gen
 absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   const ReplicaDescription& ours = found.description;
-  if (ours.stamp != stamp) return Stale(id, ours.stamp, stamp, "");
+  if (ours.stamp != stamp) return StaleReplica(id, ours.stamp, stamp, "");
   // One that is being written is looked at when a node downstream found that what came through here was bad.
   const bool finalized = ours.state == ReplicaState::kFinalized;
   if (!finalized && ours.state != ReplicaState::kRbw) {
@@ -388,7 +285,7 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
   if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {} is known to be corrupt", id.value()));
   absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
       ReplicaFile::Open(env_->files(), found.volume->PathOf(id), LocalFileSystem::OpenMode::kRead, boot_id_);
-  if (KindOf(file.status()) == ErrorKind::kReplicaNotFound && !Find(id)) return NotFound(id);
+  if (KindOf(file.status()) == ErrorKind::kReplicaNotFound && !Find(id)) return ReplicaNotFound(id);
   if (!file.ok()) return MarkCorrupt(found, std::string(file.status().message()));
   const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
   if (slots.empty() || (finalized && slots.front().length != ours.length)) return MarkCorrupt(found, "its slots do not speak of it");

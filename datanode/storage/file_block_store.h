@@ -31,6 +31,11 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> RecoverRbw(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                             uint64_t min_bytes, uint64_t max_bytes) override;
   absl::Status RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) override;
+  absl::StatusOr<std::shared_ptr<ReplicaWriter>> ReopenForAppend(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
+                                                                 uint64_t length, bool recovery) override;
+  absl::StatusOr<Executor*> DiskOfStorage(const std::string& storage_uuid) override;
+  absl::StatusOr<ReplicaDescription> InitReplicaRecovery(BlockId id, GenerationStamp recovery_id) override;
+  absl::StatusOr<std::string> UpdateReplicaUnderRecovery(BlockId id, GenerationStamp recovery_id, uint64_t length) override;
   absl::StatusOr<std::shared_ptr<ReplicaReader>> OpenForRead(BlockId id, GenerationStamp at_least) override;
   std::optional<ReplicaDescription> Describe(BlockId id) override;
   void Invalidate(const std::string& storage_uuid, BlockId id, GenerationStamp stamp, uint64_t command_id,
@@ -59,6 +64,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
     Volume* volume = nullptr;
     ReplicaDescription description;
     uint32_t partial_checksum = 0;
+    GenerationStamp recovery_id;  // Of a RUR.
   };
   Volume* VolumeOf(const std::string& storage_uuid) const;
   std::optional<Found> Find(BlockId id) const;

@@ -81,6 +81,25 @@ absl::StatusOr<bool> VerifyPartialChunk(ReplicaFile& file, uint64_t length, uint
   return got == bytes && ChunkChecksum(file.header().checksum_type, data) == partial_checksum;
 }
 
+absl::StatusOr<uint32_t> PartialChecksumAt(ReplicaFile& file, uint64_t received, uint32_t received_checksum, uint64_t length) {
+  const uint32_t chunk = file.header().bytes_per_checksum;
+  if (length % chunk == 0) return 0u;
+  if (length == received) return received_checksum;
+  const uint64_t start = length - length % chunk;
+  const uint64_t end = std::min(received, start + chunk);
+  std::string bytes(end - start, '\0');
+  ASSIGN_OR_RETURN(const size_t got, file.ReadData(start, bytes));
+  uint32_t expected = received_checksum;
+  if (end == start + chunk) {
+    ASSIGN_OR_RETURN(const std::string entry, file.ReadChecksums(start / chunk, 1));
+    expected = LoadChunkChecksum(entry.data());
+  }
+  if (got != bytes.size() || ChunkChecksum(file.header().checksum_type, bytes) != expected) {
+    return MakeError(ErrorKind::kChecksum, fmt::format("{}: bytes [{}, {}) do not match their checksum", file.path(), start, end));
+  }
+  return ChunkChecksum(file.header().checksum_type, std::span<const char>(bytes).first(length - start));
+}
+
 absl::StatusOr<LoadedReplica> LoadReplica(ReplicaFile& file, const BootId& boot_id) {
   const std::vector<ReplicaSlot> valid = file.ValidSlots();
   for (const ReplicaSlot& slot : valid) {

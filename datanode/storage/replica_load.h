@@ -37,4 +37,8 @@ absl::StatusOr<uint64_t> VerifyWholeChunks(ReplicaFile& file, uint64_t first_chu
 // Whether [chunk start, length) has this checksum. True if `length` ends on a chunk's edge. Blocks.
 absl::StatusOr<bool> VerifyPartialChunk(ReplicaFile& file, uint64_t length, uint32_t partial_checksum);
 
+// Checksum of the last partial chunk of the first `length` bytes (0 on a chunk's edge), when `received_checksum` is that of all `received`.
+// What is stored on this disk is proved by the known checksum before a new one vouches for a part of it: kChecksum. Blocks.
+absl::StatusOr<uint32_t> PartialChecksumAt(ReplicaFile& file, uint64_t received, uint32_t received_checksum, uint64_t length);
+
 }  // namespace cairn::datanode

@@ -35,7 +35,10 @@ class WriterLink {
 struct OpenReplica {
   uint64_t visible_length = 0;
   uint32_t partial_checksum = 0;
-  std::shared_ptr<WriterLink> writer;  // Null: RWR.
+  std::shared_ptr<WriterLink> writer;  // Null: RWR, RUR.
+  // Of a RUR only: whose recovery, and what it was.
+  GenerationStamp recovery_id;
+  ReplicaState state_before = ReplicaState::kRbw;
 };
 
 // One replica in memory. A FINALIZED one takes 24 bytes and its id 8, in a B-tree whose nodes are at least half full: at most 64 bytes.

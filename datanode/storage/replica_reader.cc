@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/status.h"
+#include "datanode/storage/replica_load.h"
 
 namespace cairn::datanode {
 
@@ -35,25 +36,9 @@ absl::Status FileReplicaReader::TakePartialChecksum(uint32_t received_checksum) 
     }
     return MakeError(ErrorKind::kChecksum, fmt::format("{}: no slot speaks of its {} bytes", file_->path(), visible));
   }
-  if (visible == received) {
-    partial_checksum_ = received_checksum;
-    return absl::OkStatus();
-  }
-  // More is received than may be seen. The bytes below `received` never change any more, so the checksum of the longer piece, which is
+  // More may be received than may be seen. The bytes below `received` never change any more, so the checksum of the longer piece, which is
   // known, proves the shorter one, whose checksum is not.
-  const uint64_t start = visible - visible % chunk;
-  const uint64_t end = std::min(received, start + chunk);
-  std::string bytes(end - start, '\0');
-  ASSIGN_OR_RETURN(const size_t got, file_->ReadData(start, bytes));
-  uint32_t expected = received_checksum;
-  if (end == start + chunk) {
-    ASSIGN_OR_RETURN(const std::string entry, file_->ReadChecksums(start / chunk, 1));
-    expected = LoadChunkChecksum(entry.data());
-  }
-  if (got != bytes.size() || ChunkChecksum(checksum_type(), bytes) != expected) {
-    return MakeError(ErrorKind::kChecksum, fmt::format("{}: bytes [{}, {}) do not match their checksum", file_->path(), start, end));
-  }
-  partial_checksum_ = ChunkChecksum(checksum_type(), std::span<const char>(bytes).first(visible - start));
+  ASSIGN_OR_RETURN(partial_checksum_, PartialChecksumAt(*file_, received, received_checksum, visible));
   return absl::OkStatus();
 }
 

@@ -78,12 +78,12 @@ absl::Status BlockReceiver::CheckRequest() {
     return Invalid(fmt::format("pipeline of more than {} nodes", transfer::kMaxPipelineNodes));
   switch (op_.stage()) {
     case OpWriteBlockProto::PIPELINE_SETUP_CREATE:
+    case OpWriteBlockProto::PIPELINE_SETUP_APPEND:
+    case OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY:
     case OpWriteBlockProto::PIPELINE_SETUP_STREAMING_RECOVERY:
     case OpWriteBlockProto::PIPELINE_CLOSE_RECOVERY:
     case OpWriteBlockProto::TRANSFER_RBW:
     case OpWriteBlockProto::TRANSFER_FINALIZED: return absl::OkStatus();
-    case OpWriteBlockProto::PIPELINE_SETUP_APPEND:
-    case OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY: return MakeError(ErrorKind::kUnsupported, "append is not supported");
     case OpWriteBlockProto::DATA_STREAMING:
     case OpWriteBlockProto::PIPELINE_CLOSE:
       return Invalid(fmt::format("stage {} does not begin a stream", OpWriteBlockProto::BlockConstructionStage_Name(op_.stage())));
@@ -184,6 +184,13 @@ Awaitable<absl::Status> BlockReceiver::OpenReplica() {
       open = [this, store, id, stamp] { return store->RecoverRbw(id, stamp, stamp_, op_.minbytesrcvd(), op_.maxbytesrcvd()); };
       break;
     }
+    case OpWriteBlockProto::PIPELINE_SETUP_APPEND:
+    case OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY: {
+      CO_ASSIGN_OR_RETURN(disk, store->DiskOf(id));
+      const bool recovery = op_.stage() == OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY;
+      open = [this, store, id, stamp, recovery] { return store->ReopenForAppend(id, stamp, stamp_, op_.minbytesrcvd(), recovery); };
+      break;
+    }
     case OpWriteBlockProto::PIPELINE_SETUP_CREATE:
     case OpWriteBlockProto::TRANSFER_RBW:
     case OpWriteBlockProto::TRANSFER_FINALIZED: {
@@ -205,8 +212,6 @@ Awaitable<absl::Status> BlockReceiver::OpenReplica() {
       };
       break;
     }
-    case OpWriteBlockProto::PIPELINE_SETUP_APPEND:
-    case OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY:
     case OpWriteBlockProto::DATA_STREAMING:
     case OpWriteBlockProto::PIPELINE_CLOSE: co_return Invalid("not a stage that opens a replica");  // CheckRequest refused it.
   }

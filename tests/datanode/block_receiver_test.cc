@@ -358,6 +358,103 @@ TEST_F(BlockReceiverTest, CloseRecoveryFinalizesDuringTheSetUp) {
   ExpectReplica(1, ReplicaState::kFinalized, data);
 }
 
+TEST_F(BlockReceiverTest, AppendContinuesTheLastChunkOnEveryNode) {
+  StartNodes({});
+  const std::string data = Pattern(5000);
+  for (const size_t length : {1, 511, 512, 513, 777}) {
+    stamp_ = kStamp;
+    WriteBlock({0, 1, 2}, data.substr(0, length));
+    OpWriteBlockProto op = WriteOp({0, 1, 2}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
+    op.set_latestgenerationstamp(1002);
+    op.set_minbytesrcvd(length);
+    op.set_maxbytesrcvd(length);
+    stamp_ = GenerationStamp(1002);
+    const std::unique_ptr<TestPeer> peer = OpenPipeline({0, 1, 2}, op);
+    // As HDFS's clients: the first packet fills the chunk up, with one checksum over just its own bytes.
+    const size_t chunk_end = length % 512 == 0 ? length : length + 512 - length % 512;
+    int64_t seqno = 0;
+    if (chunk_end > length) {
+      ASSERT_TRUE(peer->Write(Frame(data.substr(length, chunk_end - length), length, seqno)).ok());
+      EXPECT_EQ(Next(peer.get()), AllGood(seqno++, 3));
+    }
+    EXPECT_EQ(ReadBlock(1, 0, chunk_end).bytes, data.substr(0, chunk_end));  // While it is open.
+    ASSERT_TRUE(peer->Write(Frame(data.substr(chunk_end), chunk_end, seqno)).ok());
+    EXPECT_EQ(Next(peer.get()), AllGood(seqno++, 3));
+    ASSERT_TRUE(peer->Write(LastFrame(data.size(), seqno)).ok());
+    EXPECT_EQ(Next(peer.get()), AllGood(seqno, 3));
+    for (size_t i = 0; i < 3; ++i) ExpectReplica(i, ReplicaState::kFinalized, data);
+    block_ = BlockId(block_.value() + kBlockIdStep);
+  }
+}
+
+TEST_F(BlockReceiverTest, AppendWithoutAByteGivesTheReplicasTheNewStamp) {
+  StartNodes({});
+  const std::string data = Pattern(700);
+  WriteBlock({0, 1}, data);
+  OpWriteBlockProto op = WriteOp({0, 1}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
+  op.set_latestgenerationstamp(1002);
+  op.set_minbytesrcvd(700);
+  op.set_maxbytesrcvd(700);
+  stamp_ = GenerationStamp(1002);
+  const std::unique_ptr<TestPeer> peer = OpenPipeline({0, 1}, op);
+  ASSERT_TRUE(peer->Write(LastFrame(700, 0)).ok());
+  EXPECT_EQ(Next(peer.get()), AllGood(0, 2));
+  ExpectReplica(0, ReplicaState::kFinalized, data);
+  ExpectReplica(1, ReplicaState::kFinalized, data);
+}
+
+TEST_F(BlockReceiverTest, AppendKeepsTheStampIfTheClientDoes) {
+  StartNodes({});
+  WriteBlock({0}, Pattern(512));
+  OpWriteBlockProto op = WriteOp({0}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
+  op.set_latestgenerationstamp(stamp_.value());
+  op.set_minbytesrcvd(512);
+  op.set_maxbytesrcvd(512);
+  const std::unique_ptr<TestPeer> peer = OpenPipeline({0}, op);
+  ASSERT_TRUE(peer->Write(Frame(Pattern(1024).substr(512), 512, 0) + LastFrame(1024, 1)).ok());
+  EXPECT_EQ(Next(peer.get()), AllGood(0, 1));
+  EXPECT_EQ(Next(peer.get()), AllGood(1, 1));
+  ExpectReplica(0, ReplicaState::kFinalized, Pattern(1024));
+}
+
+TEST_F(BlockReceiverTest, AppendRecoveryGoesOnWithTheNodesThatAreLeft) {
+  StartNodes({});
+  const std::string data = Pattern(3000);
+  WriteBlock({0, 1, 2}, data.substr(0, 700));
+  // The set-up that reached the first node only: it is RBW at 1002, the others are FINALIZED at the old stamp.
+  OpWriteBlockProto op = WriteOp({0}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
+  op.set_latestgenerationstamp(1002);
+  op.set_minbytesrcvd(700);
+  op.set_maxbytesrcvd(700);
+  std::unique_ptr<TestPeer> peer = OpenPipeline({0}, op);
+  peer.reset();
+  op = WriteOp({0, 2}, OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY);
+  op.set_latestgenerationstamp(1003);
+  op.set_minbytesrcvd(700);
+  op.set_maxbytesrcvd(700);
+  stamp_ = GenerationStamp(1003);
+  peer = OpenPipeline({0, 2}, op);
+  ASSERT_TRUE(peer->Write(Frame(data.substr(700, 324), 700, 0) + Frame(data.substr(1024), 1024, 1) + LastFrame(data.size(), 2)).ok());
+  for (int64_t seqno = 0; seqno < 3; ++seqno) EXPECT_EQ(Next(peer.get()), AllGood(seqno, 2));
+  ExpectReplica(0, ReplicaState::kFinalized, data);
+  ExpectReplica(2, ReplicaState::kFinalized, data);
+}
+
+TEST_F(BlockReceiverTest, AppendToAReplicaOfAnotherLengthIsRefused) {
+  StartNodes({});
+  WriteBlock({0}, Pattern(700));
+  OpWriteBlockProto op = WriteOp({0}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
+  op.set_latestgenerationstamp(1002);
+  op.set_minbytesrcvd(699);
+  op.set_maxbytesrcvd(699);
+  const std::unique_ptr<TestPeer> peer = Connect(0);
+  ASSERT_TRUE(peer->Write(transfer::EncodeOperation(transfer::Opcode::kWriteBlock, op)).ok());
+  hdfs::BlockOpResponseProto answer;
+  ASSERT_TRUE(peer->Read(&answer).ok());
+  EXPECT_NE(answer.status(), hdfs::SUCCESS);
+  ExpectReplica(0, ReplicaState::kFinalized, Pattern(700));
+}
+
 TEST_F(BlockReceiverTest, ASyncedPacketOutlivesAPowerCut) {
   StartNodes({});
   const std::unique_ptr<TestPeer> peer = OpenPipeline({0});
@@ -386,8 +483,7 @@ TEST_F(BlockReceiverTest, TheClientChoosesWhetherAClosedBlockIsSynced) {
 
 TEST_F(BlockReceiverTest, StagesThatBeginNoStreamAreRefused) {
   StartNodes({});
-  for (const auto stage :
-       {OpWriteBlockProto::PIPELINE_SETUP_APPEND, OpWriteBlockProto::DATA_STREAMING, OpWriteBlockProto::PIPELINE_CLOSE}) {
+  for (const auto stage : {OpWriteBlockProto::DATA_STREAMING, OpWriteBlockProto::PIPELINE_CLOSE}) {
     const std::unique_ptr<TestPeer> peer = Connect(0);
     ASSERT_TRUE(peer->Write(transfer::EncodeOperation(transfer::Opcode::kWriteBlock, WriteOp({0}, stage))).ok());
     hdfs::BlockOpResponseProto answer;
