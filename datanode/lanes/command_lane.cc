@@ -247,6 +247,8 @@ void CommandLane::Execute(v1::CommandDown command) {
       log::Warning("the NameNode asks this DataNode to stop: {}", command.shutdown().reason());
       if (callbacks_.shutdown) callbacks_.shutdown(command.shutdown().reason());
       return;
+    case v1::CommandDown::kRecover:
+      return Outcome(command.recover().command_id(), MakeError(ErrorKind::kUnsupported, "this DataNode recovers no blocks"));
     case v1::CommandDown::kInvalidate:
     case v1::CommandDown::KIND_NOT_SET:  // Of a newer NameNode.
       return;
