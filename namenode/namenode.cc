@@ -11,12 +11,14 @@
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/journal/local_journal.h"
 #include "namenode/lease_monitor.h"
+#include "namenode/limit_watch.h"
 #include "namenode/namenode_directory.h"
 #include "namenode/namenode_metrics.h"
 #include "namenode/namespace_access.h"
 #include "namenode/namespace_gateway.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
+#include "namenode/replication_spreader.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/token_keys.h"
@@ -40,6 +42,8 @@ struct Namenode::Parts {
   std::unique_ptr<NamespaceGateway> gateway;
   std::unique_ptr<ReplicaPlane> replicas;
   std::unique_ptr<Reclaimer> reclaimer;
+  std::unique_ptr<ReplicationSpreader> spreader;
+  std::unique_ptr<LimitWatch> limits;
   std::unique_ptr<LeaseMonitor> leases;
   std::unique_ptr<RetrySweeper> retries;
   std::unique_ptr<ClientService> clients;
@@ -101,9 +105,18 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
                                                       parts.replica_store_executor.get()));
 
   parts.reclaimer = std::make_unique<Reclaimer>(parts.options.reclaimer, parts.space.get(), parts.background_executor.get());
+  parts.spreader =
+      std::make_unique<ReplicationSpreader>(ReplicationSpreader::Options(), parts.space.get(), parts.background_executor.get());
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
-  parts.writer->SetObserver(ObserveCommits(parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); }));
+  parts.limits = std::make_unique<LimitWatch>(parts.space.get(), registry);
+  parts.writer->SetObserver([observe = ObserveCommits(
+                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
+                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
+                             limits = parts.limits.get()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
+    observe(batch);
+    limits->OnCommit(batch);
+  });
   parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
                                                   parts.leases.get(), readers, &env->clock());
   parts.admin = std::make_unique<AdminService>(
@@ -119,6 +132,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
 
   parts.reclaimer->Start();
+  parts.spreader->Start();
   parts.leases->Start();
   parts.retries->Start();
   return namenode;
@@ -147,6 +161,7 @@ void Namenode::Stop() {
   };
   parts.metrics.reset();  // Nobody asks the parts any more.
   stop(parts.reclaimer);
+  stop(parts.spreader);
   stop(parts.leases);
   stop(parts.retries);
   stop(parts.writer);
@@ -160,6 +175,7 @@ void Namenode::Stop() {
   parts.clients.reset();
   parts.retries.reset();
   parts.leases.reset();
+  parts.spreader.reset();
   parts.reclaimer.reset();
   parts.replicas.reset();
   parts.gateway.reset();

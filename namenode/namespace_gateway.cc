@@ -38,20 +38,24 @@ absl::StatusOr<bool> KeepsUnknownReplicas(const ReadView& view) {
   return value == "1";
 }
 
-NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<void()> on_detached) {
-  return [replicas, on_detached = std::move(on_detached)](const std::vector<NamespaceWriter::Applied>& batch) {
+NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<void()> on_detached, std::function<void()> on_replication) {
+  return [replicas, on_detached = std::move(on_detached),
+          on_replication = std::move(on_replication)](const std::vector<NamespaceWriter::Applied>& batch) {
     std::vector<BlockId> changed;
     std::vector<v1::FreedBlock> freed;
     bool detached = false;
+    bool replication = false;
     for (const NamespaceWriter::Applied& applied : batch) {
       for (const uint64_t id : applied.result->changed_blocks()) changed.emplace_back(id);
       freed.insert(freed.end(), applied.result->freed().begin(), applied.result->freed().end());
       const v1::Mutation& mutation = *applied.mutation;
       detached |= mutation.has_delete_() || mutation.has_delete_many() || mutation.create().overwrite() || mutation.rename().overwrite();
+      replication |= mutation.has_set_replication();
     }
     if (!changed.empty()) replicas->OnBlocksChanged(changed);
     if (!freed.empty()) replicas->OnBlocksFreed(freed);
     if (detached && on_detached) on_detached();
+    if (replication && on_replication) on_replication();
   };
 }
 

@@ -26,7 +26,8 @@ class NamespaceGateway : public NamespaceForReplicas {
 absl::StatusOr<bool> KeepsUnknownReplicas(const ReadView& view);
 
 // The writer's observer: tells the replica plane which blocks each batch changed and freed, and calls `on_detached` when there may be new
-// work for the reclaimer. `replicas` outlives the writer.
-NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<void()> on_detached);
+// work for the reclaimer, `on_replication` when there may be some for the spreader. `replicas` outlives the writer.
+NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<void()> on_detached,
+                                         std::function<void()> on_replication = nullptr);
 
 }  // namespace cairn::namenode

@@ -291,6 +291,8 @@ absl::Status FileEdit::Write() {
   if (drop_last_) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));
   if (appended_) AppendBlockId(txn, inode_.record, *appended_);
   PutInode(txn, inode_);
+  RETURN_IF_ERROR(ctx_->NoteGrowth(inode_.id(), before_.block_count(), record().block_count(), ctx_->limits().max_blocks_per_file(),
+                                   kMaxBlocksPerFileKey));
 
   UsageDelta delta;
   delta.length_bytes = static_cast<int64_t>(record().length_bytes() - before_.length_bytes());

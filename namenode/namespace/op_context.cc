@@ -1,10 +1,13 @@
 #include "namenode/namespace/op_context.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "common/check.h"
 #include "common/error.h"
 #include "common/utf8.h"
+#include "namenode/namespace/namespace_queries.h"
 #include "namenode/namespace/quota.h"
 
 namespace cairn::namenode {
@@ -79,11 +82,28 @@ void OpContext::AddChildren(InodeId directory, int64_t count) { directories_[dir
 
 void OpContext::TouchDirectory(InodeId directory) { directories_[directory].touched = true; }
 
+absl::Status OpContext::NoteGrowth(InodeId id, uint64_t before, uint64_t after, uint64_t limit, std::string_view key) {
+  constexpr uint64_t kLargestStep = 4096;
+  if (after <= before || !IsNearLimit(after, limit)) return absl::OkStatus();
+  const uint64_t step = std::clamp<uint64_t>(limit / 100, 1, kLargestStep);
+  if (IsNearLimit(before, limit) && before / step == after / step) return absl::OkStatus();
+  v1::NearLimit& near = *result_.add_near_limits();
+  ASSIGN_OR_RETURN(*near.mutable_path(), PathOf(txn_, id));
+  near.set_inode_id(id.value());
+  near.set_key(std::string(key));
+  near.set_count(after);
+  near.set_limit(limit);
+  return absl::OkStatus();
+}
+
 absl::Status OpContext::Flush() {
   for (auto& [id, change] : directories_) {
     if (change.children != 0 || change.subtree != UsageDelta() || change.quotas) {
       ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(id));
       PutRecord(Change(), Family::kUsage, UsageKey(id), usage);
+      if (change.children > 0)
+        RETURN_IF_ERROR(NoteGrowth(id, usage.children() - static_cast<uint64_t>(change.children), usage.children(),
+                                   limits().max_directory_entries(), kMaxDirectoryItemsKey));
     }
     if (!change.touched) continue;
     ASSIGN_OR_RETURN(std::optional<InodeAt> directory, FindInodeAnywhere(txn_, id));
@@ -139,7 +159,7 @@ absl::Status CheckNewEntry(const OpContext& ctx, InodeId parent, std::string_vie
   if (usage.children() >= ctx.limits().max_directory_entries()) {
     const std::string directory = depth <= 1 ? "/" : path.substr(0, path.size() - name.size() - 1);
     return LimitExceeded("DIRECTORY_FULL", fmt::format("The directory item limit of {} is exceeded: items={}", directory, usage.children()),
-                         directory, ctx.limits().max_directory_entries(), "dfs.namenode.fs-limits.max-directory-items");
+                         directory, ctx.limits().max_directory_entries(), kMaxDirectoryItemsKey);
   }
   return absl::OkStatus();
 }

@@ -61,6 +61,10 @@ class OpContext {
   // Notes a block whose row changed, for the replica plane.
   void BlockChanged(BlockId id) { result_.add_changed_blocks(id.value()); }
 
+  // Notes in the result that a directory's entries or a file's blocks grew from `before` to `after`, if that comes near `limit` (0: none):
+  // when it reaches 80 % of it, and then each time it has grown by another step, so that one who forgot is told again.
+  absl::Status NoteGrowth(InodeId id, uint64_t before, uint64_t after, uint64_t limit, std::string_view key);
+
   // Writes what was summed up.
   absl::Status Flush();
 
@@ -85,6 +89,12 @@ class OpContext {
   // Rows as the transaction has them, each read once.
   mutable std::map<InodeId, v1::UsageRecord> usage_rows_;
 };
+
+inline constexpr std::string_view kMaxDirectoryItemsKey = "dfs.namenode.fs-limits.max-directory-items";
+inline constexpr std::string_view kMaxBlocksPerFileKey = "dfs.namenode.fs-limits.max-blocks-per-file";
+
+// What counts as near a limit: 80 % of it.
+inline constexpr bool IsNearLimit(uint64_t count, uint64_t limit) { return limit != 0 && count >= limit - limit / 5; }
 
 // Errors that name a limit and the key that raises it. `reason` says which: NAME_TOO_LONG, PATH_TOO_LONG, PATH_TOO_DEEP, DIRECTORY_FULL,
 // TOO_MANY_BLOCKS.

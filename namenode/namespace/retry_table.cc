@@ -64,6 +64,7 @@ void KeepRetry(const v1::Mutation& mutation, int64_t now_ms, const v1::MutationR
   *row.mutable_result() = result;
   row.mutable_result()->clear_freed();
   row.mutable_result()->clear_changed_blocks();
+  row.mutable_result()->clear_near_limits();
   PutRecord(txn, Family::kRetry, RetryKey(mutation.client_id(), mutation.slot()), row);
 }
 

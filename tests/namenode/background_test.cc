@@ -1,8 +1,11 @@
 // What works on the namespace in the background: the reclaimer, the lease monitor, the retry sweeper.
 
 #include "namenode/lease_monitor.h"
+#include "namenode/limit_watch.h"
+#include "namenode/namespace/op_context.h"
 #include "namenode/namespace_gateway.h"
 #include "namenode/reclaimer.h"
+#include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/store/keys.h"
 #include "tests/testing/fake_replica_plane.h"
@@ -100,6 +103,86 @@ TEST_F(Background, TheReclaimerTriesAgainAfterAFailure) {
   world_.RunFor(absl::Milliseconds(10));
   EXPECT_EQ(reclaimer.stats().failed_steps, 3u);
   StopPart(reclaimer);
+}
+
+v1::Mutation SetReplicationMutation(const std::string& path, uint32_t replication) {
+  v1::Mutation mutation = MutationOf("");
+  mutation.mutable_set_replication()->set_path(path);
+  mutation.mutable_set_replication()->set_replication(replication);
+  return mutation;
+}
+
+TEST_F(Background, TheSpreaderRewritesBlocksInStepsAndTellsTheReplicaPlane) {
+  ReplicationSpreader spreader({.blocks_per_step = 16}, &access_, executor_.get());
+  access_.SetObserver(ObserveCommits(&replicas_, nullptr, [&] { spreader.Kick(); }));
+  space_.WriteFile("/a", std::vector<uint64_t>(100, 5));
+  space_.WriteFile("/b", std::vector<uint64_t>(70, 5));
+  space_.WriteFile("/short", {5});
+  spreader.Start();
+  for (const char* path : {"/a", "/b", "/short"})
+    access_.Submit(SetReplicationMutation(path, 2), [](const absl::StatusOr<v1::MutationResult>& result) { ASSERT_THAT(result, IsOk()); });
+  ASSERT_TRUE(RunUntil([&] { return replicas_.changed.size() == 171 && Rows(Family::kWork) == 0; }));
+  world_.RunFor(absl::Milliseconds(10));
+  EXPECT_EQ(spreader.stats().works_done, 2u);
+  EXPECT_EQ(spreader.stats().blocks, 170u);
+  EXPECT_EQ(spreader.stats().steps, 7u + 5u);
+  EXPECT_EQ(spreader.stats().pending, 0u);
+  StopPart(spreader);
+}
+
+TEST_F(Background, ANewSpreaderGoesOnAmongOthersWork) {
+  space_.WriteFile("/a", std::vector<uint64_t>(100, 5));
+  MakeFiles("/gone", 3);
+  space_.Must(DeleteMutation("/gone", true));
+  space_.Must(SetReplicationMutation("/a", 2));
+  access_.FailNext(absl::UnavailableError("full"), 2);
+  {
+    ReplicationSpreader first({.blocks_per_step = 10}, &access_, executor_.get());
+    first.Start();
+    ASSERT_TRUE(RunUntil([&] { return first.stats().steps == 5; }));
+    EXPECT_EQ(first.stats().failed_steps, 2u);
+    StopPart(first);
+  }
+  ReplicationSpreader second({.blocks_per_step = 10}, &access_, executor_.get());
+  second.Start();
+  ASSERT_TRUE(RunUntil([&] { return Rows(Family::kWork) == 1; }));
+  for (const auto& [key, value] : space_.view().rows(Family::kBlock)) {
+    v1::BlockRecord block;
+    ASSERT_TRUE(block.ParseFromString(value));
+    if (block.length_bytes() == 5) {
+      EXPECT_EQ(block.replication(), 2u);
+    }
+  }
+  StopPart(second);
+}
+
+TEST_F(Background, LimitsThatComeNearAreNamedOnceAndForgottenWhenTheyAreNot) {
+  metrics::Registry registry;
+  LimitWatch watch(&access_, &registry);
+  access_.SetObserver([&watch](const std::vector<NamespaceWriter::Applied>& batch) { watch.OnCommit(batch); });
+  const auto submit = [&](v1::Mutation mutation) {
+    bool done = false;
+    mutation.mutable_limits()->set_max_directory_entries(10);
+    access_.Submit(std::move(mutation), [&done](const absl::StatusOr<v1::MutationResult>& result) {
+      EXPECT_THAT(result, IsOk());
+      done = true;
+    });
+    ASSERT_TRUE(RunUntil([&] { return done; }));
+  };
+  for (int i = 0; i < 7; ++i) submit(MkdirsMutation("/d/" + std::to_string(i)));
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 0u);
+  submit(MkdirsMutation("/d/7"));
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 1u);
+  EXPECT_EQ(watch.Near(kMaxBlocksPerFileKey), 0u);
+  submit(MkdirsMutation("/d/8"));
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 1u);
+  submit(DeleteMutation("/d/8", false));
+  submit(DeleteMutation("/d/7", false));
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 0u);
+  submit(MkdirsMutation("/d/7"));  // And comes near again.
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 1u);
+  submit(DeleteMutation("/d", true));
+  EXPECT_EQ(watch.Near(kMaxDirectoryItemsKey), 0u);
 }
 
 TEST_F(Background, OnlyASilentHoldersFilesAreClosed) {

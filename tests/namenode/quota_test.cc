@@ -3,6 +3,7 @@
 #include "namenode/namespace/quota.h"
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "namenode/namespace/records.h"
@@ -239,8 +240,25 @@ class CountingTransaction : public MemoryTransaction {
     ++gets[family];
     return MemoryTransaction::Get(family, key);
   }
+  std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override {
+    ++scans;
+    return MemoryTransaction::Scan(family, begin, end);
+  }
   mutable std::map<Family, int> gets;
+  mutable int scans = 0;
 };
+
+TEST_F(Quota, CountingATreeReadsItsTotalsHoweverLargeItIs) {
+  for (const int files : {10, 3000}) {
+    const std::string directory = "/tree" + std::to_string(files);
+    for (int i = 0; i < files; ++i) space_.Must(CreateMutation(directory + "/" + std::to_string(i % 7) + "/" + std::to_string(i), "me"));
+    CountingTransaction view(&space_.state());
+    EXPECT_EQ(SummaryOfPath(view, directory)->files(), static_cast<uint64_t>(files));
+    EXPECT_EQ(view.gets[Family::kInode], 2);
+    EXPECT_EQ(view.gets[Family::kUsage], 1);
+    EXPECT_EQ(view.scans, 0);
+  }
+}
 
 TEST_F(Quota, CostsNoReadOfItsOwn) {
   space_.Must(MkdirsMutation("/a/b"));

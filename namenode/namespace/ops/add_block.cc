@@ -39,7 +39,7 @@ absl::Status CheckRoom(const v1::Mutation::AddBlock& op, const FileEdit& edit, u
   if (limit != 0 && blocks_before >= limit)
     return LimitExceeded("TOO_MANY_BLOCKS",
                          fmt::format("{}: File has reached the limit on maximum number of blocks: it has {}", edit.path(), blocks_before),
-                         edit.path(), limit, "dfs.namenode.fs-limits.max-blocks-per-file");
+                         edit.path(), limit, kMaxBlocksPerFileKey);
   if (!op.targets().empty()) return edit.CheckQuota(edit.ChargeOfNewBlock());
   Error error;
   error.kind = ErrorKind::kInvalidArgument;

@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<Source>> FindSources(const v1::Mutation::Concat& op, 
   if (limit != 0 && after > limit)
     return LimitExceeded("TOO_MANY_BLOCKS",
                          fmt::format("{}: File has reached the limit on maximum number of blocks: it would have {}", target.path(), after),
-                         target.path(), limit, "dfs.namenode.fs-limits.max-blocks-per-file");
+                         target.path(), limit, kMaxBlocksPerFileKey);
   if (moved > kMaxBlocksOfConcat)
     return Bad("TOO_MANY_BLOCKS_AT_ONCE", target.path(),
                fmt::format("concat: {} blocks are too many to be moved at once (at most {}): name fewer sources", moved, kMaxBlocksOfConcat));
@@ -155,6 +155,8 @@ absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx) {
   }
   file.record.set_modification_time_ms(ctx.now_ms());
   PutInode(txn, file);
+  RETURN_IF_ERROR(ctx.NoteGrowth(file.id(), target.last().record.block_count(), file.record.block_count(),
+                                 ctx.limits().max_blocks_per_file(), kMaxBlocksPerFileKey));
   ctx.AddUsage(ancestors, delta);
   ctx.AddChildren(file.parent, -static_cast<int64_t>(sources.size()));
   ctx.TouchDirectory(file.parent);
