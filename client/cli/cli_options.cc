@@ -15,6 +15,8 @@ bool IsOption(const std::string& word, std::string_view name) {
   return word == fmt::format("-{}", name) || word == fmt::format("--{}", name);
 }
 
+bool IsCommand(const std::string& word) { return word == "dfs" || word == "fs" || word == "dfsadmin"; }
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words, ConfigSources environment) {
@@ -39,6 +41,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> words, Con
     }
     if (i + 1 == words.size()) return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} needs a value", word));
     std::string& value = words[++i];
+    // "-fs dfs -ls": what follows is the command, not an address.
+    const bool takes_command = !command_seen && IsCommand(value) && i + 1 < words.size() && words[i + 1].starts_with('-');
+    if (value.starts_with('-') || (!define && takes_command))
+      return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} needs a value", word));
     if (address) {
       line.address = std::move(value);
     } else if (file) {

@@ -52,42 +52,6 @@ int Ls(Shell* shell, const Arguments& arguments) {
   });
 }
 
-int Du(Shell* shell, const Arguments& arguments) {
-  std::vector<std::string> values = arguments.values;
-  if (values.empty()) values.push_back(".");
-  const bool human = arguments.Has("h");
-  std::vector<std::vector<std::string>> rows;
-  const auto add = [&](const PathArgument& path) {
-    const absl::StatusOr<ContentSummary> summary = shell->files->GetContentSummary(path.path);
-    if (!summary.ok()) return Complain(shell, "du", path.typed, summary.status());
-    rows.push_back({SizeText(summary->length_bytes, human), SizeText(summary->charged_bytes, human), path.typed});
-    return kSuccess;
-  };
-  const int result = ForEachPath(shell, "du", values, [&](const PathArgument& path) {
-    if (arguments.Has("s")) return add(path);
-    const absl::StatusOr<FileStatus> status = shell->files->GetFileStatus(path.path);
-    if (!status.ok()) return Complain(shell, "du", path.typed, status.status());
-    if (!status->is_directory) return add(path);
-    const absl::StatusOr<std::vector<FileStatus>> entries = shell->files->List(path.path);
-    if (!entries.ok()) return Complain(shell, "du", path.typed, entries.status());
-    int worst = kSuccess;
-    for (const FileStatus& entry : *entries) worst = std::max(worst, add(Child(path, BaseName(entry.path))));
-    return worst;
-  });
-  for (const std::string& line : AlignColumns(rows)) *shell->out << line << "\n";
-  return result;
-}
-
-int Count(Shell* shell, const Arguments& arguments) {
-  if (arguments.Has("v")) *shell->out << CountHeader(arguments.Has("q")) << "\n";
-  return ForEachPath(shell, "count", arguments.values, [&](const PathArgument& path) {
-    const absl::StatusOr<ContentSummary> summary = shell->files->GetContentSummary(path.path);
-    if (!summary.ok()) return Complain(shell, "count", path.typed, summary.status());
-    *shell->out << CountLine(*summary, path.typed, arguments.Has("q"), arguments.Has("h")) << "\n";
-    return kSuccess;
-  });
-}
-
 int Stat(Shell* shell, const Arguments& arguments) {
   std::string format = "%y";
   std::vector<std::string> values = arguments.values;
@@ -158,10 +122,6 @@ std::vector<Verb> ListVerbs() {
   return {
       MakeVerb("ls", "[-d] [-h] [-R] [<path> ...]", {"d", "h", "R"}, 0, SIZE_MAX, Ls,
                "Lists what a directory holds, or a file. -d: the directory itself. -h: sizes as 1.5 K. -R: with everything below."),
-      MakeVerb("du", "[-s] [-h] <path> ...", {"s", "h"}, 0, SIZE_MAX, Du,
-               "Bytes of each entry, and with all its replicas. -s: the total of each path. -h: sizes as 1.5 K."),
-      MakeVerb("count", "[-q] [-h] [-v] <path> ...", {"q", "h", "v"}, 1, SIZE_MAX, Count,
-               "Directories, files and bytes below each path. -q: quotas too. -v: with a header line."),
       MakeVerb("stat", "[format] <path> ...", {}, 1, SIZE_MAX, Stat,
                "One line about each path: %a %A %b %F %g %n %o %r %u %x %X %y %Y, default %y."),
       MakeVerb("test", "-[defsrwz] <path>", {"d", "e", "f", "s", "r", "w", "z"}, 1, 1, Test,

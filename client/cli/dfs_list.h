@@ -6,7 +6,7 @@
 
 namespace cairn::cli {
 
-// The verbs that only look: ls, du, count, stat, test.
+// The verbs that only look: ls, stat, test.
 std::vector<Verb> ListVerbs();
 
 }  // namespace cairn::cli

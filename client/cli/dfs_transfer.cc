@@ -118,6 +118,8 @@ int Put(Shell* shell, const Arguments& arguments) {
   const std::span<const std::string> sources(arguments.values.data(), arguments.values.size() - 1);
   if (sources.size() > 1 && !into)
     return Complain(shell, "put", target.typed, there.ok() ? "Is not a directory" : "No such file or directory");
+  // "dir/" is a directory or nothing: no file of that name appears.
+  if (!into && arguments.values.back().ends_with('/')) return Complain(shell, "put", arguments.values.back(), "Is not a directory");
   if (!there.ok()) {
     const absl::StatusOr<FileStatus> parent = shell->files->GetFileStatus(ParentOf(target.path));
     if (!parent.ok()) return Complain(shell, "put", target.typed, parent.status());

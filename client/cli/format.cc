@@ -1,10 +1,14 @@
 #include "client/cli/format.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "cairn/errors.h"
+#include "common/error.h"
 
 namespace cairn::cli {
 namespace {
@@ -38,6 +42,14 @@ std::string HumanBytes(uint64_t bytes) {
 }
 
 std::string SizeText(uint64_t bytes, bool human) { return human ? HumanBytes(bytes) : std::to_string(bytes); }
+
+namespace {
+
+std::string SignedText(int64_t number, bool human) {
+  return number < 0 ? "-" + SizeText(static_cast<uint64_t>(-number), human) : SizeText(static_cast<uint64_t>(number), human);
+}
+
+}  // namespace
 
 std::string CapacityText(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
@@ -102,17 +114,45 @@ std::string StatText(const std::string& format, const FileStatus& status) {
   return text;
 }
 
-std::string CountHeader(bool quota) {
+std::string CountHeader(CountColumns columns) {
   std::string header;
-  if (quota) header = fmt::format("{:>12} {:>15} {:>15} {:>15} ", "QUOTA", "REM_QUOTA", "SPACE_QUOTA", "REM_SPACE_QUOTA");
-  return header + fmt::format("{:>12} {:>12} {:>18} {}", "DIR_COUNT", "FILE_COUNT", "CONTENT_SIZE", "PATHNAME");
+  if (columns != CountColumns::kTotals)
+    header += fmt::format("{:>12} {:>15} {:>15} {:>15} ", "QUOTA", "REM_QUOTA", "SPACE_QUOTA", "REM_SPACE_QUOTA");
+  if (columns != CountColumns::kQuotas) header += fmt::format("{:>12} {:>12} {:>18} ", "DIR_COUNT", "FILE_COUNT", "CONTENT_SIZE");
+  return header + "PATHNAME";
 }
 
-std::string CountLine(const ContentSummary& summary, const std::string& shown_path, bool quota, bool human) {
+std::string CountLine(const ContentSummary& summary, const std::string& shown_path, CountColumns columns, bool human) {
   std::string line;
-  if (quota) line = fmt::format("{:>12} {:>15} {:>15} {:>15} ", "none", "inf", "none", "inf");
-  return line + fmt::format("{:>12} {:>12} {:>18} {}", SizeText(summary.directories, human), SizeText(summary.files, human),
-                            SizeText(summary.length_bytes, human), shown_path);
+  if (columns != CountColumns::kTotals) {
+    const auto quota = [human](const std::optional<int64_t>& limit) { return limit ? SignedText(*limit, human) : "none"; };
+    // What is left may be below zero: a quota may be set below what is used.
+    const auto left = [human](const std::optional<int64_t>& limit, uint64_t used) {
+      return limit ? SignedText(*limit - static_cast<int64_t>(used), human) : "inf";
+    };
+    line += fmt::format("{:>12} {:>15} {:>15} {:>15} ", quota(summary.namespace_quota),
+                        left(summary.namespace_quota, summary.directories + summary.files), quota(summary.space_quota_bytes),
+                        left(summary.space_quota_bytes, summary.charged_bytes));
+  }
+  if (columns != CountColumns::kQuotas)
+    line += fmt::format("{:>12} {:>12} {:>18} ", SizeText(summary.directories, human), SizeText(summary.files, human),
+                        SizeText(summary.length_bytes, human));
+  return line + shown_path;
+}
+
+absl::StatusOr<int64_t> ParseQuota(const std::string& text, bool with_suffix) {
+  constexpr std::string_view kLetters = "kmgtpe";
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
+  bool good = error == std::errc() && rest.size() <= 1 && number >= 0;
+  if (good && !rest.empty()) {
+    const size_t letter = kLetters.find(static_cast<char>(std::tolower(static_cast<unsigned char>(rest[0]))));
+    good = with_suffix && letter != std::string_view::npos;
+    if (good) good = !__builtin_mul_overflow(number, int64_t{1} << (10 * (letter + 1)), &number);
+  }
+  if (good) return number;
+  return MakeError(ErrorKind::kInvalidArgument, fmt::format("\"{}\" is not a valid value for a quota.", text));
 }
 
 std::vector<std::string> AlignColumns(const std::vector<std::vector<std::string>>& rows) {

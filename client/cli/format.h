@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cairn/file_system.h"
 
@@ -42,9 +43,14 @@ std::string ListLine(const FileStatus& entry, const std::string& shown_path, con
 // stat's format: %a %A %b %F %g %n %o %r %u %x %X %y %Y and %%; anything else stays as it is.
 std::string StatText(const std::string& format, const FileStatus& status);
 
-// count's columns. `quota`: four more in front, which say that there is no quota.
-std::string CountHeader(bool quota);
-std::string CountLine(const ContentSummary& summary, const std::string& shown_path, bool quota, bool human);
+// count's columns: what is there; its quotas and what is left of them; both. "none" and "inf" where there is no quota.
+enum class CountColumns { kTotals, kQuotas, kQuotasAndTotals };
+std::string CountHeader(CountColumns columns);
+std::string CountLine(const ContentSummary& summary, const std::string& shown_path, CountColumns columns, bool human);
+
+// The number that HDFS's shell takes for a size: digits, and perhaps one of k m g t p e (powers of 1024). kInvalidArgument in
+// HDFS's words.
+absl::StatusOr<int64_t> ParseQuota(const std::string& text, bool with_suffix);
 
 // Rows of left-aligned columns, two blanks apart, the last one not padded (du).
 std::vector<std::string> AlignColumns(const std::vector<std::vector<std::string>>& rows);

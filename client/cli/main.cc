@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -14,10 +15,13 @@
 #include "cairn/file_system.h"
 #include "client/cli/admin_call.h"
 #include "client/cli/cli_options.h"
+#include "client/cli/dfs_blocks.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
 #include "client/cli/dfs_transfer.h"
+#include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
+#include "client/cli/dfsadmin_quota.h"
 #include "client/cli/shell.h"
 #include "client/cli/signals.h"
 #include "client/src/user_name.h"
@@ -56,7 +60,7 @@ int RunMinicluster(const std::vector<std::string>& words) {
 
 std::vector<Verb> DfsVerbs() {
   std::vector<Verb> verbs = ListVerbs();
-  for (auto more : {ChangeVerbs(), TransferVerbs()}) verbs.insert(verbs.end(), more.begin(), more.end());
+  for (auto more : {ChangeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()}) verbs.insert(verbs.end(), more.begin(), more.end());
   return verbs;
 }
 
@@ -115,22 +119,27 @@ int Run(std::vector<std::string> words) {
     ClientOptions options = ClientOptionsOf(*config);
     const char* user = std::getenv("HADOOP_USER_NAME");
     shell.user = options.user = user != nullptr && *user != '\0' ? user : client::OsUserName(&env->files());
-    if (!admin) {
-      absl::StatusOr<std::unique_ptr<FileSystem>> connected = FileSystem::Connect(namenode.ToString(), options);
-      if (!connected.ok()) {
-        std::cerr << fmt::format("{}: {}\n", rest[0], std::string(connected.status().message()));
-        return kFailure;
-      }
-      files = *std::move(connected);
-      shell.files = files.get();
+    absl::StatusOr<std::unique_ptr<FileSystem>> connected = FileSystem::Connect(namenode.ToString(), options);
+    if (!connected.ok()) {
+      std::cerr << fmt::format("{}: {}\n", rest[0], std::string(connected.status().message()));
+      return kFailure;
     }
+    files = *std::move(connected);
+    shell.files = files.get();
   }
   shell.interrupted = CatchInterrupts();
+  shell.wait = [&env, &shell](absl::Duration duration) {
+    const SteadyTime end = env->clock().Now() + duration;
+    while (!shell.Interrupted() && env->clock().Now() < end)  // A signal wakes nobody here: look often.
+      env->BlockUntil([] { return false; }, std::min(end, env->clock().Now() + absl::Milliseconds(100)));
+  };
   int result = kSuccess;
   if (admin) {
     const auto ask = [&env, &namenode, &shell] { return AskClusterReport(env.get(), namenode, shell.user, absl::Seconds(30)); };
     const auto now = [&env] { return env->clock().WallNow(); };
-    result = RunVerb("cairn dfsadmin", AdminVerbs(ask, now), verb, &shell);
+    std::vector<Verb> verbs = AdminVerbs(ask, now);
+    for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
+    result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "client/cli/format.h"
+#include "client/src/path.h"
 #include "common/error.h"
 #include "common/status.h"
 
@@ -38,6 +39,16 @@ std::vector<std::string> Components(const std::string& path) {
   }
   return parts;
 }
+
+// "cairn" of "cairn://host/x"; nothing of a path.
+std::string SchemeOf(const std::string& typed) {
+  const size_t end = typed.find("://");
+  return end == std::string::npos || typed.find('/') != end + 1 ? std::string() : typed.substr(0, end);
+}
+
+bool IsOurScheme(const std::string& scheme) { return scheme == "cairn" || scheme == "hdfs"; }
+
+absl::Status UnknownScheme(const std::string& scheme) { return Bad(fmt::format("No FileSystem for scheme \"{}\"", scheme)); }
 
 }  // namespace
 
@@ -106,27 +117,25 @@ int RunVerb(const std::string& group, const std::vector<Verb>& verbs, std::span<
 }
 
 PathArgument ResolvePath(const Shell& shell, const std::string& typed) {
-  std::string path = typed;
-  if (const size_t scheme = path.find("://"); scheme != std::string::npos && path.find('/') == scheme + 1) {
-    const size_t root = path.find('/', scheme + 3);
-    path = root == std::string::npos ? "/" : path.substr(root);
-  }
-  if (!path.starts_with('/')) path = fmt::format("/user/{}/{}", shell.user, path);
-  std::string clean;
-  for (const std::string& part : Components(path)) {
-    if (part == ".") continue;
-    clean += "/" + part;
-  }
   PathArgument argument;
   argument.typed = typed;
   while (argument.typed.size() > 1 && argument.typed.ends_with('/') && !argument.typed.ends_with("//")) argument.typed.pop_back();
-  argument.path = clean.empty() ? "/" : clean;
+  argument.path = typed;
+  if (const std::string scheme = SchemeOf(typed); !scheme.empty()) {
+    if (!IsOurScheme(scheme)) return argument;  // Not a path of ours: it is refused by the scheme's name.
+    const size_t root = typed.find('/', scheme.size() + 3);
+    argument.path = root == std::string::npos ? "/" : typed.substr(root);
+  }
+  if (!argument.path.starts_with('/')) argument.path = fmt::format("/user/{}/{}", shell.user, argument.path);
+  const absl::StatusOr<std::string> clean = client::CleanPath(argument.path);
+  if (clean.ok()) argument.path = *clean;  // Else every call says what is wrong with it.
   return argument;
 }
 
 PathArgument Child(const PathArgument& directory, const std::string& name) {
   PathArgument child;
-  child.typed = directory.typed.ends_with('/') ? directory.typed + name : directory.typed + "/" + name;
+  // As HDFS: what is in "." is shown by its name alone.
+  child.typed = directory.typed == "." ? name : directory.typed.ends_with('/') ? directory.typed + name : directory.typed + "/" + name;
   child.path = directory.path.ends_with('/') ? directory.path + name : directory.path + "/" + name;
   return child;
 }
@@ -139,6 +148,7 @@ std::string ParentOf(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<PathArgument>> ExpandPattern(Shell* shell, const std::string& typed) {
+  if (const std::string scheme = SchemeOf(typed); !scheme.empty() && !IsOurScheme(scheme)) return UnknownScheme(scheme);
   const PathArgument whole = ResolvePath(*shell, typed);
   if (!HasPattern(whole.path)) return std::vector<PathArgument>{whole};
   std::vector<std::string> found = {""};

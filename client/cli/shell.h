@@ -31,7 +31,11 @@ struct Shell {
   std::string user;  // For relative paths: /user/<user>.
   absl::TimeZone zone = absl::UTCTimeZone();
   const std::atomic<bool>* interrupted = nullptr;  // Set by a signal: stop, and leave nothing behind.
+  std::function<void(absl::Duration)> wait;        // Returns early when interrupted.
 
+  void Wait(absl::Duration duration) const {
+    if (wait) wait(duration);
+  }
   bool Interrupted() const { return interrupted != nullptr && interrupted->load(); }
 };
 
@@ -66,7 +70,8 @@ struct PathArgument {
   std::string typed;  // For messages and listings.
   std::string path;   // Absolute, in Cairn.
 };
-// "cairn://host/x", "/x" and relative "x" (below /user/<user>). Doubled and trailing slashes go.
+// "cairn://host/x", "/x" and relative "x" (below /user/<user>). Doubled and trailing slashes go, "." and ".." are resolved.
+// What is no path of Cairn stays as it was typed: every call refuses it, saying why.
 PathArgument ResolvePath(const Shell& shell, const std::string& typed);
 PathArgument Child(const PathArgument& directory, const std::string& name);
 std::string BaseName(const std::string& path);

@@ -9,6 +9,7 @@
 #include "client/src/blocking.h"
 #include "client/src/file_reader.h"
 #include "client/src/file_writer.h"
+#include "client/src/path.h"
 #include "common/status.h"
 
 namespace cairn::client {
@@ -17,21 +18,55 @@ namespace {
 constexpr uint16_t kDefaultPort = 8021;
 constexpr size_t kMaxDeletePaths = 4096;  // As the server's limits: docs/formats.md.
 constexpr size_t kMaxDeleteBytes = 1 << 20;
+constexpr size_t kMaxLocatedPaths = 1000;
 
 std::string ChildPath(const std::string& directory, const std::string& name) {
   return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+// Cleans whatever paths a request holds: nobody gets past the check.
+template <class Request>
+absl::Status CleanPaths(Request* request) {
+  const auto clean = [](std::string* path) {
+    absl::StatusOr<std::string> cleaned = CleanPath(*path);
+    if (cleaned.ok()) *path = *std::move(cleaned);
+    return cleaned.status();
+  };
+  if constexpr (requires { request->mutable_path(); }) RETURN_IF_ERROR(clean(request->mutable_path()));
+  if constexpr (requires { request->mutable_source(); }) RETURN_IF_ERROR(clean(request->mutable_source()));
+  if constexpr (requires { request->mutable_destination(); }) RETURN_IF_ERROR(clean(request->mutable_destination()));
+  if constexpr (requires { request->mutable_target(); }) RETURN_IF_ERROR(clean(request->mutable_target()));
+  if constexpr (requires { request->mutable_sources(); })
+    for (std::string& path : *request->mutable_sources()) RETURN_IF_ERROR(clean(&path));
+  return absl::OkStatus();
+}
+
+BlockLocation ToBlockLocation(const v1::LocatedBlock& located) {
+  BlockLocation block;
+  block.block_id = located.block().id();
+  block.generation_stamp = located.block().generation_stamp();
+  block.offset_bytes = located.offset_bytes();
+  block.length_bytes = located.block().length_bytes();
+  for (const v1::StorageLocation& location : located.locations())
+    block.hosts.push_back(fmt::format("{}:{}", location.datanode().transfer().host(), location.datanode().transfer().port()));
+  return block;
 }
 
 class BlockingFileSystem : public FileSystem {
  public:
   explicit BlockingFileSystem(std::shared_ptr<ClientCore> core) : core_(std::move(core)) {}
 
-  absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options) override {
+  absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& typed, CreateOptions options) override {
+    ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
     return BlockingFileWriter::Create(core_, path, options);
   }
-  absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) override { return BlockingFileReader::Open(core_, path); }
+  absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& typed) override {
+    ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
+    return BlockingFileReader::Open(core_, path);
+  }
 
-  absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) override {
+  absl::StatusOr<FileStatus> GetFileStatus(const std::string& typed) override {
+    ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
     v1::GetFileInfoRequest request;
     request.set_path(path);
     ASSIGN_OR_RETURN(v1::GetFileInfoResponse answer, Read(&api::ClientNamenode::GetFileInfo, request));
@@ -57,8 +92,9 @@ class BlockingFileSystem : public FileSystem {
     return all;
   }
 
-  absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& path, const std::string& start_after, size_t limit,
+  absl::StatusOr<std::vector<FileStatus>> ListPage(const std::string& typed, const std::string& start_after, size_t limit,
                                                    bool* more) override {
+    ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
     v1::ListRequest request;
     request.set_path(path);
     request.set_start_after(start_after);
@@ -102,25 +138,30 @@ class BlockingFileSystem : public FileSystem {
   }
 
   absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive) override {
-    std::vector<absl::Status> results;
-    results.reserve(paths.size());
-    while (results.size() < paths.size()) {
+    std::vector<absl::Status> results(paths.size());
+    for (size_t next = 0; next < paths.size();) {
       v1::DeleteManyRequest request;
       request.set_recursive(recursive);
+      std::vector<size_t> asked;
       size_t bytes = 0;
-      for (size_t i = results.size(); i < paths.size() && static_cast<size_t>(request.paths_size()) < kMaxDeletePaths; ++i) {
-        bytes += paths[i].size() + 8;
-        if (bytes > kMaxDeleteBytes && request.paths_size() > 0) break;
-        request.add_paths(paths[i]);
+      for (; next < paths.size() && asked.size() < kMaxDeletePaths; ++next) {
+        absl::StatusOr<std::string> path = CleanPath(paths[next]);
+        if (!path.ok()) {
+          results[next] = path.status();
+          continue;
+        }
+        bytes += path->size() + 8;
+        if (bytes > kMaxDeleteBytes && !asked.empty()) break;
+        request.add_paths(*std::move(path));
+        asked.push_back(next);
       }
-      const auto asked = static_cast<size_t>(request.paths_size());
-      ASSIGN_OR_RETURN(v1::DeleteManyResponse answer, Mutate(&api::ClientNamenode::DeleteMany, request));
-      if (answer.codes().size() != asked)
-        return absl::InternalError(fmt::format("the NameNode answered {} codes for {} paths", answer.codes().size(), asked));
-      for (const char code : answer.codes()) {
-        const auto kind = static_cast<ErrorKind>(static_cast<uint8_t>(code));
-        const std::string& path = paths[results.size()];
-        results.push_back(kind == ErrorKind::kNone ? absl::OkStatus() : MakeError(kind, fmt::format("{}: {}", path, KindName(kind))));
+      if (asked.empty()) break;
+      ASSIGN_OR_RETURN(const v1::DeleteManyResponse answer, Mutate(&api::ClientNamenode::DeleteMany, std::move(request)));
+      if (answer.codes().size() != asked.size())
+        return absl::InternalError(fmt::format("the NameNode answered {} codes for {} paths", answer.codes().size(), asked.size()));
+      for (size_t i = 0; i < asked.size(); ++i) {
+        const auto kind = static_cast<ErrorKind>(static_cast<uint8_t>(answer.codes()[i]));
+        if (kind != ErrorKind::kNone) results[asked[i]] = MakeError(kind, fmt::format("{}: {}", paths[asked[i]], KindName(kind)));
       }
     }
     return results;
@@ -135,6 +176,8 @@ class BlockingFileSystem : public FileSystem {
     summary.files = answer.summary().files();
     summary.length_bytes = answer.summary().length_bytes();
     summary.charged_bytes = answer.summary().charged_bytes();
+    if (answer.summary().has_namespace_quota()) summary.namespace_quota = answer.summary().namespace_quota();
+    if (answer.summary().has_space_quota_bytes()) summary.space_quota_bytes = answer.summary().space_quota_bytes();
     return summary;
   }
 
@@ -147,30 +190,93 @@ class BlockingFileSystem : public FileSystem {
     request.set_client_host(core_->host());
     ASSIGN_OR_RETURN(v1::GetBlockLocationsResponse answer, Read(&api::ClientNamenode::GetBlockLocations, request));
     std::vector<BlockLocation> blocks;
-    for (const v1::LocatedBlock& located : answer.blocks()) {
-      BlockLocation& block = blocks.emplace_back();
-      block.block_id = located.block().id();
-      block.generation_stamp = located.block().generation_stamp();
-      block.offset_bytes = located.offset_bytes();
-      block.length_bytes = located.block().length_bytes();
-      for (const v1::StorageLocation& location : located.locations())
-        block.hosts.push_back(fmt::format("{}:{}", location.datanode().transfer().host(), location.datanode().transfer().port()));
-    }
+    for (const v1::LocatedBlock& located : answer.blocks()) blocks.push_back(ToBlockLocation(located));
     return blocks;
+  }
+
+  absl::StatusOr<std::vector<absl::StatusOr<FileLocations>>> GetLocationsMany(const std::vector<std::string>& paths) override {
+    std::vector<absl::StatusOr<FileLocations>> results(paths.size());
+    for (size_t next = 0; next < paths.size();) {
+      v1::GetLocationsManyRequest request;
+      request.set_client_host(core_->host());
+      std::vector<size_t> asked;
+      size_t bytes = 0;
+      for (; next < paths.size() && asked.size() < kMaxLocatedPaths; ++next) {
+        absl::StatusOr<std::string> path = CleanPath(paths[next]);
+        if (!path.ok()) {
+          results[next] = path.status();
+          continue;
+        }
+        bytes += path->size() + 8;
+        if (bytes > kMaxDeleteBytes && !asked.empty()) break;
+        request.add_paths(*std::move(path));
+        asked.push_back(next);
+      }
+      if (asked.empty()) break;
+      ASSIGN_OR_RETURN(const v1::GetLocationsManyResponse answer, Read(&api::ClientNamenode::GetLocationsMany, request));
+      if (static_cast<size_t>(answer.entries_size()) != asked.size())
+        return absl::InternalError(fmt::format("the NameNode answered {} entries for {} paths", answer.entries_size(), asked.size()));
+      for (size_t i = 0; i < asked.size(); ++i)
+        results[asked[i]] = ToFileLocations(answer.entries(static_cast<int>(i)), request.paths(static_cast<int>(i)));
+    }
+    return results;
+  }
+
+  absl::Status SetQuota(const std::string& path, std::optional<int64_t> namespace_quota,
+                        std::optional<int64_t> space_quota_bytes) override {
+    v1::SetQuotaRequest request;
+    request.set_path(path);
+    if (namespace_quota) request.set_namespace_quota(*namespace_quota);
+    if (space_quota_bytes) request.set_space_quota_bytes(*space_quota_bytes);
+    return Mutate(&api::ClientNamenode::SetQuota, request).status();
+  }
+
+  absl::StatusOr<bool> SetReplication(const std::string& path, uint32_t replication) override {
+    v1::SetReplicationRequest request;
+    request.set_path(path);
+    request.set_replication(replication);
+    ASSIGN_OR_RETURN(const v1::SetReplicationResponse answer, Mutate(&api::ClientNamenode::SetReplication, request));
+    return answer.is_file();
+  }
+
+  absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) override {
+    v1::ConcatRequest request;
+    request.set_target(target);
+    for (const std::string& source : sources) request.add_sources(source);
+    return Mutate(&api::ClientNamenode::Concat, request).status();
   }
 
  private:
   template <class Request, class Response>
-  absl::StatusOr<Response> Read(NamenodeCaller::Method<Request, Response> method, const Request& request) {
+  absl::StatusOr<Response> Read(NamenodeCaller::Method<Request, Response> method, Request request) {
+    RETURN_IF_ERROR(CleanPaths(&request));
     const Scope scope = core_->CallScope();
     return RunBlocking<absl::StatusOr<Response>>(core_->env(), scope.group, "call",
                                                  [this, scope, method, request] { return core_->namenode().Read(scope, method, request); });
   }
   template <class Request, class Response>
-  absl::StatusOr<Response> Mutate(NamenodeCaller::Method<Request, Response> method, const Request& request) {
+  absl::StatusOr<Response> Mutate(NamenodeCaller::Method<Request, Response> method, Request request) {
+    RETURN_IF_ERROR(CleanPaths(&request));
     const Scope scope = core_->CallScope();
     return RunBlocking<absl::StatusOr<Response>>(
         core_->env(), scope.group, "call", [this, scope, method, request] { return core_->namenode().Mutate(scope, method, request); });
+  }
+
+  // One file of an answer; what the answer had no room for is asked for alone.
+  absl::StatusOr<FileLocations> ToFileLocations(const v1::GetLocationsManyResponse::Entry& entry, const std::string& path) {
+    if (entry.has_error()) return FromDetail(entry.error());
+    FileLocations file;
+    file.status = ToFileStatus(entry.status(), path);
+    for (const v1::LocatedBlock& located : entry.blocks()) file.blocks.push_back(ToBlockLocation(located));
+    for (bool more = entry.has_more(); more;) {
+      const uint64_t begin = file.blocks.empty() ? 0 : file.blocks.back().offset_bytes + file.blocks.back().length_bytes;
+      ASSIGN_OR_RETURN(std::vector<BlockLocation> page, GetBlockLocations(path, begin, UINT64_MAX - begin));
+      more = !page.empty() && page.back().offset_bytes + page.back().length_bytes > begin;
+      for (BlockLocation& block : page)
+        if (block.offset_bytes >= begin && (file.blocks.empty() || block.block_id != file.blocks.back().block_id))
+          file.blocks.push_back(std::move(block));
+    }
+    return file;
   }
 
   const std::shared_ptr<ClientCore> core_;

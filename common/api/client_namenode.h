@@ -5,10 +5,13 @@
 
 // One line a call: CAIRN_CLIENT_NAMENODE_CALLS(X) expands X(Name) for each; requests are v1::NameRequest, answers
 // v1::NameResponse. The transport in common/rpc is made from the same list.
-#define CAIRN_CLIENT_NAMENODE_CALLS(X)                                                                                                    \
-  X(Create)                                                                                                                               \
-  X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(GetFileInfo) X(List) X(Mkdirs) X(Rename) \
-      X(Delete) X(DeleteMany) X(GetBlockLocations) X(RenewLease) X(GetContentSummary) X(GetServerDefaults) X(ReportBadReplicas)
+// clang-format off: a line for each area.
+#define CAIRN_CLIENT_NAMENODE_CALLS(X) \
+  X(Create) X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(RenewLease) \
+  X(GetFileInfo) X(List) X(Mkdirs) X(Rename) X(Delete) X(DeleteMany) X(GetContentSummary) \
+  X(GetBlockLocations) X(GetServerDefaults) X(ReportBadReplicas) \
+  X(SetQuota) X(SetReplication) X(Concat) X(GetLocationsMany)
+// clang-format on
 
 namespace cairn::api {
 

@@ -12,6 +12,15 @@ namespace {
 
 absl::Status Bad(std::string message) { return MakeError(ErrorKind::kInvalidArgument, std::move(message)); }
 
+absl::Status CheckPaths(std::string_view call, const google::protobuf::RepeatedPtrField<std::string>& paths, int most, size_t most_bytes) {
+  if (paths.size() > most) return Bad(fmt::format("{}: {} paths are too many for one call (at most {})", call, paths.size(), most));
+  size_t bytes = 0;
+  for (const std::string& path : paths) bytes += path.size();
+  if (bytes > most_bytes)
+    return Bad(fmt::format("{}: {} bytes of paths are too many for one call (at most {})", call, bytes, most_bytes));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::Mutation::Limits ToMutationLimits(const CallLimits& limits) {
@@ -48,13 +57,11 @@ absl::Status CheckMutationHeader(const v1::RequestHeader& header) {
 }
 
 absl::Status CheckDeleteMany(const v1::DeleteManyRequest& request) {
-  if (request.paths_size() > kMaxDeletePaths)
-    return Bad(fmt::format("deleteMany: {} paths are too many for one call (at most {})", request.paths_size(), kMaxDeletePaths));
-  size_t bytes = 0;
-  for (const std::string& path : request.paths()) bytes += path.size();
-  if (bytes > kMaxDeletePathBytes)
-    return Bad(fmt::format("deleteMany: {} bytes of paths are too many for one call (at most {})", bytes, kMaxDeletePathBytes));
-  return absl::OkStatus();
+  return CheckPaths("deleteMany", request.paths(), kMaxDeletePaths, kMaxDeletePathBytes);
+}
+
+absl::Status CheckLocatedPaths(const v1::GetLocationsManyRequest& request) {
+  return CheckPaths("getLocationsMany", request.paths(), kMaxLocatedPaths, kMaxLocatedPathBytes);
 }
 
 }  // namespace cairn::namenode

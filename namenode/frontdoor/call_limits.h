@@ -26,6 +26,9 @@ inline constexpr uint32_t kMaxListEntries = 1000;
 inline constexpr size_t kMaxLocatedBlocks = 1000;
 inline constexpr int kMaxDeletePaths = 4096;
 inline constexpr size_t kMaxDeletePathBytes = 1 << 20;
+inline constexpr int kMaxLocatedPaths = 1000;
+inline constexpr size_t kMaxLocatedPathBytes = 1 << 20;
+inline constexpr size_t kMaxBlocksOfManyFiles = 4000;  // In one answer: some 2 MB.
 inline constexpr int kMaxBadReplicas = 1000;
 inline constexpr size_t kMaxUserBytes = 255;
 inline constexpr size_t kMaxClientNameBytes = 1024;
@@ -37,5 +40,6 @@ absl::Status CheckMutationHeader(const v1::RequestHeader& header);
 absl::Status CheckReadHeader(const v1::RequestHeader& header);
 
 absl::Status CheckDeleteMany(const v1::DeleteManyRequest& request);
+absl::Status CheckLocatedPaths(const v1::GetLocationsManyRequest& request);
 
 }  // namespace cairn::namenode

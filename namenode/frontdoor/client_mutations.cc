@@ -4,6 +4,7 @@
 
 #include "common/block_token.h"
 #include "namenode/frontdoor/client_call.h"
+#include "namenode/frontdoor/new_names.h"
 #include "namenode/namespace/apply.h"
 #include "namenode/namespace/path_walk.h"
 #include "namenode/namespace/records.h"
@@ -87,7 +88,7 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
   create.set_with_first_block(request.with_first_block());
 
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  Warm(*view, request.path());
+  if (const absl::Status names = CheckNewPath(*view, limits_, request.path()); !names.ok()) return call.done(names);
   if (request.with_first_block() && !HasActed(*view, call.header)) {
     ReplicaPlane::TargetRequest wanted;
     // A number out of range is refused by Apply, with the key that sets it.
@@ -237,7 +238,7 @@ void ClientService::OnComplete(Call<v1::CompleteRequest, v1::CompleteResponse> c
 }
 
 void ClientService::OnMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse> call) {
-  Warm(*space_->Snapshot(), call.request.path());
+  if (const absl::Status names = CheckNewPath(*space_->Snapshot(), limits_, call.request.path()); !names.ok()) return call.done(names);
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Mkdirs& op = *mutation.mutable_mkdirs();
   op.set_path(call.request.path());
@@ -252,7 +253,7 @@ void ClientService::OnRename(Call<v1::RenameRequest, v1::RenameResponse> call) {
   {
     const std::shared_ptr<const ReadView> view = space_->Snapshot();
     Warm(*view, call.request.source());
-    Warm(*view, call.request.destination());
+    if (const absl::Status names = CheckNewPath(*view, limits_, call.request.destination()); !names.ok()) return call.done(names);
   }
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Rename& op = *mutation.mutable_rename();

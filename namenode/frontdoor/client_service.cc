@@ -130,35 +130,31 @@ void ClientService::OnGetContentSummary(Call<v1::GetContentSummaryRequest, v1::G
   Answer(call, std::move(response));
 }
 
+v1::LocatedBlock ClientService::LocateForReader(const BlockOfFile& block, const std::string& host) {
+  v1::LocatedBlock located;
+  located.mutable_block()->set_id(block.id.value());
+  located.mutable_block()->set_generation_stamp(block.record.generation_stamp());
+  located.mutable_block()->set_length_bytes(block.record.length_bytes());
+  located.set_offset_bytes(block.offset_bytes);
+  located.set_under_construction(block.record.state() != v1::COMMITTED);
+  ReplicaPlane::Locations found = replicas_->Locate(block.id, block.record, host);
+  located.set_retry(found.retry);
+  for (v1::StorageLocation& location : found.locations) *located.add_locations() = std::move(location);
+  located.set_token(Token(located.block(), static_cast<uint8_t>(TokenMode::kRead)));
+  return located;
+}
+
 void ClientService::OnGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::GetBlockLocationsResponse> call) {
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  const absl::StatusOr<ResolvedInode> inode = ResolvePath(*view, call.request.path());
+  const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, call.request.path());
   if (!inode.ok()) return call.done(inode.status());
-  if (inode->record.type() != v1::FILE) {
-    Error error;
-    error.kind = ErrorKind::kIsDirectory;
-    error.path = call.request.path();
-    error.message = fmt::format("{} is a directory", call.request.path());
-    return call.done(MakeError(std::move(error)));
-  }
   const absl::StatusOr<std::vector<BlockOfFile>> blocks =
       BlocksOfFile(*view, inode->record, call.request.offset_bytes(), call.request.length_bytes(), kMaxLocatedBlocks);
   if (!blocks.ok()) return call.done(blocks.status());
   v1::GetBlockLocationsResponse response;
   *response.mutable_status() = ToFileStatus(inode->record, call.request.path());
   const std::string host = HostOfCaller(call.request.client_host(), call.context.peer);
-  for (const BlockOfFile& block : *blocks) {
-    v1::LocatedBlock& located = *response.add_blocks();
-    located.mutable_block()->set_id(block.id.value());
-    located.mutable_block()->set_generation_stamp(block.record.generation_stamp());
-    located.mutable_block()->set_length_bytes(block.record.length_bytes());
-    located.set_offset_bytes(block.offset_bytes);
-    located.set_under_construction(block.record.state() != v1::COMMITTED);
-    ReplicaPlane::Locations found = replicas_->Locate(block.id, block.record, host);
-    located.set_retry(found.retry);
-    for (v1::StorageLocation& location : found.locations) *located.add_locations() = std::move(location);
-    located.set_token(Token(located.block(), static_cast<uint8_t>(TokenMode::kRead)));
-  }
+  for (const BlockOfFile& block : *blocks) *response.add_blocks() = LocateForReader(block, host);
   Answer(call, std::move(response));
 }
 

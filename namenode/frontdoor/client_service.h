@@ -83,6 +83,8 @@ class ClientService : public api::ClientNamenode {
   bool HasActed(const ReadView& view, const v1::RequestHeader& header) const;
   absl::StatusOr<v1::Mutation::Commit> ToCommit(const v1::CommittedBlock& block, const ReadView& view);
   absl::StatusOr<v1::LocatedBlock> Locate(const v1::MutationResult& result);
+  // A block with its replicas, nearest to `host` first, and a token to read them.
+  v1::LocatedBlock LocateForReader(const BlockOfFile& block, const std::string& host);
   std::string Token(const v1::Block& block, uint8_t modes) const;
   void DeleteNext(std::shared_ptr<DeleteProgress> progress);
   void StampHeader(v1::ResponseHeader* header) const;

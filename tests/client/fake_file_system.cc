@@ -67,7 +67,7 @@ FileStatus FakeFileSystem::StatusOf(const std::string& path, const Entry& entry)
   status.path = path;
   status.is_directory = entry.is_directory;
   status.length_bytes = entry.data.size();
-  status.replication = entry.is_directory ? 0 : 3;
+  status.replication = entry.is_directory ? 0 : entry.replication;
   status.block_size_bytes = entry.is_directory ? 0 : 128 << 20;
   status.mode = entry.mode;
   status.owner = entry.owner;
@@ -171,11 +171,52 @@ absl::StatusOr<ContentSummary> FakeFileSystem::GetContentSummary(const std::stri
     summary.length_bytes += entry.data.size();
   }
   summary.charged_bytes = 3 * summary.length_bytes;
+  summary.namespace_quota = entries[path].namespace_quota;
+  summary.space_quota_bytes = entries[path].space_quota_bytes;
   return summary;
 }
 
-absl::StatusOr<std::vector<BlockLocation>> FakeFileSystem::GetBlockLocations(const std::string&, uint64_t, uint64_t) {
+absl::StatusOr<std::vector<BlockLocation>> FakeFileSystem::GetBlockLocations(const std::string& path, uint64_t, uint64_t) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  BlockLocation block;
+  block.hosts.assign(it->second.hosts.empty() ? it->second.replication : it->second.hosts.front(), "dn:9866");
+  if (it->second.hosts.size() > 1) it->second.hosts.erase(it->second.hosts.begin());
+  return std::vector<BlockLocation>{block};
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<FileLocations>>> FakeFileSystem::GetLocationsMany(const std::vector<std::string>&) {
   return absl::UnimplementedError("");
+}
+
+absl::Status FakeFileSystem::SetQuota(const std::string& path, std::optional<int64_t> namespace_quota,
+                                      std::optional<int64_t> space_quota_bytes) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return MakeError(ErrorKind::kNotFound, "Directory does not exist: " + path);
+  const auto set = [](std::optional<int64_t> wanted, std::optional<int64_t>* quota) {
+    if (wanted) *quota = *wanted == kNoQuota ? std::nullopt : wanted;
+  };
+  set(namespace_quota, &it->second.namespace_quota);
+  set(space_quota_bytes, &it->second.space_quota_bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FakeFileSystem::SetReplication(const std::string& path, uint32_t replication) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  if (it->second.is_directory) return false;
+  if (replication > 512) return MakeError(ErrorKind::kInvalidArgument, "Requested replication factor of 600 exceeds maximum of 512");
+  it->second.replication = replication;
+  return true;
+}
+
+absl::Status FakeFileSystem::Concat(const std::string& target, const std::vector<std::string>& sources) {
+  if (!entries.contains(target)) return Missing(target);
+  for (const std::string& source : sources) {
+    entries[target].data += entries[source].data;
+    entries.erase(source);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cairn::cli

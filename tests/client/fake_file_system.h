@@ -19,6 +19,10 @@ class FakeFileSystem : public FileSystem {
     std::string owner = "flink";
     std::string group = "flink";
     absl::Time modified = absl::FromUnixSeconds(1'700'000'000);
+    uint32_t replication = 3;
+    std::vector<size_t> hosts;  // Of the one block, at each look: the last stays.
+    std::optional<int64_t> namespace_quota = std::nullopt;
+    std::optional<int64_t> space_quota_bytes = std::nullopt;
   };
   FakeFileSystem() { entries["/"].is_directory = true; }
 
@@ -46,6 +50,10 @@ class FakeFileSystem : public FileSystem {
   absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) override;
   absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
                                                                uint64_t length_bytes) override;
+  absl::StatusOr<std::vector<absl::StatusOr<FileLocations>>> GetLocationsMany(const std::vector<std::string>& paths) override;
+  absl::Status SetQuota(const std::string& path, std::optional<int64_t> namespace_quota, std::optional<int64_t> space_quota_bytes) override;
+  absl::StatusOr<bool> SetReplication(const std::string& path, uint32_t replication) override;
+  absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) override;
 
  private:
   FileStatus StatusOf(const std::string& path, const Entry& entry) const;

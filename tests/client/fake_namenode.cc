@@ -12,7 +12,8 @@ namespace {
 
 const std::set<std::string> kMutations = {"Create",         "AddBlock", "AbandonBlock", "UpdateBlockForPipeline",
                                           "UpdatePipeline", "Fsync",    "Complete",     "Mkdirs",
-                                          "Rename",         "Delete",   "DeleteMany"};
+                                          "Rename",         "Delete",   "DeleteMany",   "SetQuota",
+                                          "SetReplication", "Concat"};
 
 absl::Status Wrong(std::string what) { return MakeError(ErrorKind::kInvalidArgument, std::move(what)); }
 
@@ -311,6 +312,48 @@ absl::StatusOr<v1::GetServerDefaultsResponse> FakeNamenode::DoGetServerDefaults(
 absl::StatusOr<v1::ReportBadReplicasResponse> FakeNamenode::DoReportBadReplicas(const v1::ReportBadReplicasRequest& request) {
   bad_replicas.insert(bad_replicas.end(), request.replicas().begin(), request.replicas().end());
   return v1::ReportBadReplicasResponse();
+}
+
+absl::StatusOr<v1::SetQuotaResponse> FakeNamenode::DoSetQuota(const v1::SetQuotaRequest&) { return v1::SetQuotaResponse(); }
+
+absl::StatusOr<v1::SetReplicationResponse> FakeNamenode::DoSetReplication(const v1::SetReplicationRequest& request) {
+  if (!files.contains(request.path())) return MakeError(ErrorKind::kNotFound, request.path() + ": not found");
+  v1::SetReplicationResponse response;
+  response.set_is_file(true);
+  return response;
+}
+
+absl::StatusOr<v1::ConcatResponse> FakeNamenode::DoConcat(const v1::ConcatRequest& request) {
+  const auto target = files.find(request.target());
+  if (target == files.end()) return MakeError(ErrorKind::kNotFound, request.target() + ": not found");
+  for (const std::string& path : request.sources()) {
+    const auto source = files.find(path);
+    if (source == files.end()) return MakeError(ErrorKind::kNotFound, path + ": not found");
+    std::move(source->second.blocks.begin(), source->second.blocks.end(), std::back_inserter(target->second.blocks));
+    files.erase(source);
+  }
+  return v1::ConcatResponse();
+}
+
+// At most two blocks of a file: the caller asks for the rest.
+absl::StatusOr<v1::GetLocationsManyResponse> FakeNamenode::DoGetLocationsMany(const v1::GetLocationsManyRequest& request) {
+  if (request.paths_size() > 1000) return Wrong("too many paths in one call");
+  v1::GetLocationsManyResponse response;
+  for (const std::string& path : request.paths()) {
+    auto& entry = *response.add_entries();
+    v1::GetBlockLocationsRequest one;
+    one.set_path(path);
+    one.set_length_bytes(INT64_MAX);
+    auto located = DoGetBlockLocations(one);
+    if (!located.ok()) {
+      *entry.mutable_error() = ToDetail(located.status());
+      continue;
+    }
+    *entry.mutable_status() = located->status();
+    for (int i = 0; i < std::min(located->blocks_size(), 2); ++i) *entry.add_blocks() = located->blocks(i);
+    entry.set_has_more(located->blocks_size() > 2);
+  }
+  return response;
 }
 
 }  // namespace cairn::client

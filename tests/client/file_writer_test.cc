@@ -52,6 +52,28 @@ TEST(FileWriter, DurableCloseSyncsEveryReplicaAndOtherwiseOnlyEarlierBlocks) {
   }
 }
 
+TEST(FileWriter, AQuotaHitFailsAtOnceAndIsNotTriedAgain) {
+  ClientCluster cluster;
+  Error quota;
+  quota.kind = ErrorKind::kQuota;
+  quota.reason = "SPACE_QUOTA";
+  quota.path = "/q";
+  quota.message = "The DiskSpace quota of /q is exceeded";
+  cluster.namenode().refuse["AddBlock"] = std::vector<absl::Status>(100, MakeError(quota));
+  auto writer = cluster.files().Create("/q/f").value();
+  const SteadyTime began = cluster.world().Now();
+  absl::Status status = writer->Append(Pattern(2 * kBlock));  // The first block came with Create.
+  if (status.ok()) status = writer->Close();
+  EXPECT_TRUE(errors::IsLimitExceeded(status)) << status;
+  EXPECT_EQ(errors::Reason(status), "SPACE_QUOTA");
+  EXPECT_LT(cluster.world().Now() - began, absl::Seconds(5));
+  EXPECT_EQ(cluster.namenode().calls["AddBlock"], 1);
+  // Whatever comes next says the same.
+  EXPECT_EQ(errors::Reason(writer->Append("x")), "SPACE_QUOTA");
+  EXPECT_EQ(errors::Reason(writer->Flush()), "SPACE_QUOTA");
+  EXPECT_EQ(errors::Reason(writer->Close()), "SPACE_QUOTA");
+}
+
 TEST(FileWriter, WindowBoundsWhatIsUnacknowledged) {
   ClientCluster cluster;
   cluster.datanode(0).hold_acks = true;

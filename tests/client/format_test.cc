@@ -79,11 +79,41 @@ TEST(Format, CountColumns) {
   summary.directories = 2;
   summary.files = 3;
   summary.length_bytes = 4096;
-  EXPECT_EQ(CountLine(summary, "/a", false, false), "           2            3               4096 /a");
-  EXPECT_EQ(CountHeader(false), "   DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME");
-  EXPECT_EQ(CountLine(summary, "/a", true, true),
+  const auto line = [&summary](CountColumns columns, bool human) { return CountLine(summary, "/a", columns, human); };
+  EXPECT_EQ(line(CountColumns::kTotals, false), "           2            3               4096 /a");
+  EXPECT_EQ(CountHeader(CountColumns::kTotals), "   DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME");
+  EXPECT_EQ(line(CountColumns::kQuotasAndTotals, true),
             "        none             inf            none             inf            2            3                4 K /a");
-  EXPECT_EQ(CountHeader(true).size(), CountLine(summary, "PATHNAME", true, true).size());
+  EXPECT_EQ(CountHeader(CountColumns::kQuotasAndTotals),
+            "       QUOTA       REM_QUOTA     SPACE_QUOTA REM_SPACE_QUOTA    DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME");
+  EXPECT_EQ(line(CountColumns::kQuotas, false), "        none             inf            none             inf /a");
+  EXPECT_EQ(CountHeader(CountColumns::kQuotas), "       QUOTA       REM_QUOTA     SPACE_QUOTA REM_SPACE_QUOTA PATHNAME");
+}
+
+TEST(Format, CountShowsWhatIsLeftOfQuotas) {
+  ContentSummary summary;
+  summary.directories = 2;
+  summary.files = 3;
+  summary.charged_bytes = 3 << 20;
+  summary.namespace_quota = 10;
+  summary.space_quota_bytes = 4 << 20;
+  EXPECT_EQ(CountLine(summary, "/a", CountColumns::kQuotas, false), "          10               5         4194304         1048576 /a");
+  EXPECT_EQ(CountLine(summary, "/a", CountColumns::kQuotas, true), "          10               5             4 M             1 M /a");
+  summary.namespace_quota = 4;  // Below what is used.
+  summary.space_quota_bytes = 0;
+  EXPECT_EQ(CountLine(summary, "/a", CountColumns::kQuotas, true), "           4              -1               0            -3 M /a");
+}
+
+TEST(Format, QuotasAreNumbersOrSizes) {
+  EXPECT_EQ(ParseQuota("0", false).value(), 0);
+  EXPECT_EQ(ParseQuota("12", true).value(), 12);
+  EXPECT_EQ(ParseQuota("6m", true).value(), 6 << 20);
+  EXPECT_EQ(ParseQuota("2K", true).value(), 2048);
+  EXPECT_EQ(ParseQuota("1t", true).value(), int64_t{1} << 40);
+  EXPECT_EQ(ParseQuota("7e", true).value(), int64_t{7} << 60);
+  for (const char* text : {"", "-1", "m", "1x", "1kb", "1 k", "9e", "99999999999999999999"})
+    EXPECT_EQ(std::string(ParseQuota(text, true).status().message()), "\"" + std::string(text) + "\" is not a valid value for a quota.");
+  EXPECT_FALSE(ParseQuota("6m", false).ok());
 }
 
 TEST(Format, AlignsColumnsOnTheLeft) {

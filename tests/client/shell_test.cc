@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "client/cli/cli_options.h"
+#include "client/cli/dfs_blocks.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
 #include "client/cli/dfs_transfer.h"
+#include "client/cli/dfs_usage.h"
+#include "client/cli/dfsadmin_quota.h"
 #include "common/error.h"
 #include "tests/client/fake_file_system.h"
 #include "tests/testing/temporary_directory.h"
@@ -32,7 +35,7 @@ class ShellTest : public ::testing::Test {
     shell_.read_input = [this](std::span<char> into) {
       return static_cast<long>(input_.readsome(into.data(), static_cast<long>(into.size())));
     };
-    for (auto more : {ListVerbs(), ChangeVerbs(), TransferVerbs()}) verbs_.insert(verbs_.end(), more.begin(), more.end());
+    for (auto more : {ListVerbs(), ChangeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs(), QuotaVerbs()}) verbs_.insert(verbs_.end(), more.begin(), more.end());
   }
 
   int Run(std::vector<std::string> words) {
@@ -120,11 +123,122 @@ TEST_F(ShellTest, RelativePathsAndSchemes) {
   files_.AddDirectory("/user/flink");
   files_.AddFile("/user/flink/a", "1");
   EXPECT_EQ(Run({"-ls"}), 0);
-  EXPECT_THAT(out(), HasSubstr(" ./a\n"));
+  EXPECT_THAT(out(), HasSubstr(" a\n"));  // As HDFS: by its name alone.
+  EXPECT_EQ(Run({"-ls", "../flink/./"}), 0);
+  EXPECT_THAT(out(), HasSubstr(" ../flink/./a\n"));
   EXPECT_EQ(Run({"-cat", "a"}), 0);
   EXPECT_EQ(out(), "1");
   EXPECT_EQ(Run({"-cat", "cairn://nn:8021/user/flink/a"}), 0);
   EXPECT_EQ(out(), "1");
+}
+
+TEST_F(ShellTest, AnUnknownSchemeIsNamed) {
+  EXPECT_EQ(Run({"-ls", "foo://x"}), 1);
+  EXPECT_EQ(err(), "ls: `foo://x': No FileSystem for scheme \"foo\"\n");
+  EXPECT_EQ(Run({"-du", "-s", "s3a://bucket/a*"}), 1);
+  EXPECT_THAT(err(), HasSubstr("No FileSystem for scheme \"s3a\""));
+  files_.AddFile("/a:b", "1");  // A colon alone makes no scheme.
+  EXPECT_EQ(Run({"-cat", "/a:b"}), 0);
+}
+
+TEST_F(ShellTest, AnyNameCanBeTyped) {
+  for (const std::string name : {"100%", "a+b", "a:b", "a b", "\xF0\x9F\x9A\x80", "\xC3\xA4", "a%20b", "it's", "#1", "-x"}) {
+    files_.AddFile("/" + name, name);
+    EXPECT_EQ(Run({"-cat", "/" + name}), 0) << name;
+    EXPECT_EQ(out(), name);
+  }
+}
+
+TEST_F(ShellTest, CountAndDuWithHeadersAndQuotas) {
+  files_.AddDirectory("/d");
+  files_.AddFile("/d/a", std::string(2048, 'x'));
+  files_.entries["/d"].namespace_quota = 5;
+  EXPECT_EQ(Run({"-count", "-q", "-v", "-h", "/d"}), 0);
+  EXPECT_EQ(out(),
+            "       QUOTA       REM_QUOTA     SPACE_QUOTA REM_SPACE_QUOTA    DIR_COUNT   FILE_COUNT       CONTENT_SIZE PATHNAME\n"
+            "           5               3            none             inf            1            1                2 K /d\n");
+  EXPECT_EQ(Run({"-count", "-u", "/d"}), 0);
+  EXPECT_EQ(out(), "           5               3            none             inf /d\n");
+  EXPECT_EQ(Run({"-du", "-v", "/d"}), 0);
+  EXPECT_EQ(out(), "SIZE  DISK_SPACE_CONSUMED_WITH_ALL_REPLICAS  FULL_PATH_NAME\n2048  6144                                   /d/a\n");
+  EXPECT_EQ(Run({"-count", "/x"}), 1);
+  EXPECT_EQ(err(), "count: `/x': No such file or directory\n");
+}
+
+TEST_F(ShellTest, QuotasAreSetAndCleared) {
+  files_.AddDirectory("/d1");
+  files_.AddDirectory("/d2");
+  EXPECT_EQ(Run({"-setQuota", "10", "/d1", "/d2"}), 0);
+  EXPECT_EQ(out() + err(), "");
+  EXPECT_EQ(files_.entries["/d2"].namespace_quota, 10);
+  EXPECT_EQ(Run({"-setSpaceQuota", "6m", "/d*"}), 0);
+  EXPECT_EQ(files_.entries["/d1"].space_quota_bytes, 6 << 20);
+  EXPECT_EQ(Run({"-clrQuota", "/d1"}), 0);
+  EXPECT_FALSE(files_.entries["/d1"].namespace_quota.has_value());
+  EXPECT_TRUE(files_.entries["/d1"].space_quota_bytes.has_value());
+  EXPECT_EQ(Run({"-clrSpaceQuota", "/d1"}), 0);
+  EXPECT_FALSE(files_.entries["/d1"].space_quota_bytes.has_value());
+  EXPECT_EQ(Run({"-setQuota", "10", "/no", "/d1"}), 1);  // Goes on with the others.
+  EXPECT_EQ(err(), "setQuota: Directory does not exist: /no\n");
+  EXPECT_EQ(files_.entries["/d1"].namespace_quota, 10);
+  EXPECT_EQ(Run({"-setQuota", "1k", "/d1"}), 255);
+  EXPECT_THAT(err(), HasSubstr("setQuota: \"1k\" is not a valid value for a quota."));
+  EXPECT_EQ(Run({"-setSpaceQuota", "5"}), 255);
+}
+
+TEST_F(ShellTest, SetrepGoesDownAndWaits) {
+  files_.AddDirectory("/d");
+  files_.AddDirectory("/d/e");
+  files_.AddFile("/d/a", "1");
+  files_.AddFile("/d/e/b", "1");
+  EXPECT_EQ(Run({"-setrep", "2", "/d"}), 0);
+  EXPECT_EQ(out(), "Replication 2 set: /d/a\nReplication 2 set: /d/e/b\n");
+  EXPECT_EQ(files_.entries["/d/e/b"].replication, 2u);
+  files_.entries["/d/a"].hosts = {2, 1, 4};
+  int waits = 0;
+  shell_.wait = [&waits](absl::Duration) { ++waits; };
+  EXPECT_EQ(Run({"-setrep", "-R", "-w", "4", "/d/a"}), 0);
+  EXPECT_EQ(out(), "Replication 4 set: /d/a\nWaiting for /d/a ..... done\n");
+  EXPECT_EQ(waits, 2);
+  files_.entries["/d/a"].hosts = {4, 1};
+  EXPECT_EQ(Run({"-setrep", "-w", "1", "/d/a"}), 0);
+  EXPECT_THAT(out(), HasSubstr("...\nWARNING: the waiting time may be long for DECREASING the number of replications.\n. done\n"));
+}
+
+TEST_F(ShellTest, SetrepRefusals) {
+  files_.AddFile("/a", "1");
+  EXPECT_EQ(Run({"-setrep", "x", "/a"}), 255);
+  EXPECT_EQ(err(), "setrep: Illegal replication, a positive integer expected\n");
+  EXPECT_EQ(Run({"-setrep", "0", "/a"}), 255);
+  EXPECT_EQ(err(), "-setrep: replication must be >= 1\n");
+  EXPECT_EQ(Run({"-setrep", "600", "/a"}), 1);
+  EXPECT_EQ(err(), "setrep: `/a': Requested replication factor of 600 exceeds maximum of 512\n");
+  EXPECT_EQ(Run({"-setrep", "2", "/no"}), 1);
+  EXPECT_EQ(err(), "setrep: `/no': No such file or directory\n");
+}
+
+TEST_F(ShellTest, ConcatJoinsFiles) {
+  files_.AddFile("/a", "A");
+  files_.AddFile("/b", "B");
+  files_.AddFile("/c", "C");
+  EXPECT_EQ(Run({"-concat", "/a", "/b", "/c"}), 0);
+  EXPECT_EQ(files_.entries["/a"].data, "ABC");
+  EXPECT_FALSE(files_.entries.contains("/b"));
+  EXPECT_EQ(Run({"-concat", "/a", "/b"}), 1);
+  EXPECT_EQ(err(), "concat: `/b': No such file or directory\n");
+  EXPECT_EQ(Run({"-concat", "/", "/a"}), 1);
+  EXPECT_EQ(err(), "concat: `/': Is a directory\n");
+  EXPECT_EQ(Run({"-concat", "/a"}), 255);
+}
+
+TEST_F(ShellTest, PutToATrailingSlashNeedsADirectory) {
+  WriteLocal("x", "hello");
+  EXPECT_EQ(Run({"-put", Local("x"), "/n/"}), 1);
+  EXPECT_EQ(err(), "put: `/n/': Is not a directory\n");
+  EXPECT_EQ(files_.entries.size(), 1u);
+  files_.AddDirectory("/n");
+  EXPECT_EQ(Run({"-put", Local("x"), "/n/"}), 0);
+  EXPECT_TRUE(files_.entries.contains("/n/x"));
 }
 
 TEST_F(ShellTest, PatternsMatchInAnyComponent) {
@@ -299,6 +413,11 @@ TEST(CliOptions, GenericOptionsComeBeforeTheVerb) {
   ASSERT_EQ(line.config.overrides.size(), 1u);
   EXPECT_EQ(line.config.overrides[0].second, "2");
   EXPECT_FALSE(ParseCommandLine({"dfs", "-fs"}, ConfigSources()).ok());
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"-fs", "dfs", "-ls", "/"}, {"dfs", "-fs", "-ls", "/"}}) {
+    const auto line_without_value = ParseCommandLine(words, ConfigSources());
+    EXPECT_EQ(std::string(line_without_value.status().message()), "-fs needs a value");
+  }
+  EXPECT_EQ(ParseCommandLine({"-fs", "dfs", "dfs", "-ls"}, ConfigSources())->address, "dfs");  // A host of that name.
   EXPECT_FALSE(ParseCommandLine({"-D", "novalue", "dfs"}, ConfigSources()).ok());
 }
 

@@ -14,26 +14,15 @@
 #include "common/rpc/api_services.h"
 #include "common/rpc/grpc_client.h"
 #include "common/rpc/grpc_server.h"
+#include "tests/testing/refusing_namenode.h"
 
 namespace cairn::rpc {
 namespace {
 
 // Answers Mkdirs by path; holds the answer of "/hold" until released.
-class FakeNamenode : public api::ClientNamenode {
+class FakeNamenode : public cairn::testing::RefusingNamenode {
  public:
-#define CAIRN_REFUSE(Name)                                                                      \
-  void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { \
-    done(MakeError(ErrorKind::kUnsupported, #Name));                                            \
-  }
-  CAIRN_REFUSE(Create)
-  CAIRN_REFUSE(AddBlock)
-  CAIRN_REFUSE(AbandonBlock)
-  CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync) CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo)
-      CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany) CAIRN_REFUSE(GetBlockLocations)
-          CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults) CAIRN_REFUSE(ReportBadReplicas)
-#undef CAIRN_REFUSE
-
-              void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
+  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
     if (request.path() == "/hold") {
       MutexLock lock(mu_);
       held_ = std::move(done);
@@ -185,6 +174,9 @@ class EchoReports : public api::DatanodeNamenode {
  public:
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
   void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
+  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest, api::Done<v1::CommitBlockRecoveryResponse> done) override {
+    done(v1::CommitBlockRecoveryResponse());
+  }
 
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> down) override {

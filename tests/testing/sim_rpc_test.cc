@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "tests/testing/refusing_namenode.h"
 
 namespace cairn::testing {
 namespace {
@@ -15,19 +16,9 @@ namespace {
 using ::testing::ElementsAre;
 
 // Answers Mkdirs at once or when told; refuses the rest.
-class FakeNamenode : public api::ClientNamenode {
+class FakeNamenode : public RefusingNamenode {
  public:
-#define CAIRN_REFUSE(Name)                                                                      \
-  void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { \
-    done(MakeError(ErrorKind::kUnsupported, #Name));                                            \
-  }
-  CAIRN_REFUSE(Create)
-  CAIRN_REFUSE(AddBlock) CAIRN_REFUSE(AbandonBlock) CAIRN_REFUSE(UpdateBlockForPipeline) CAIRN_REFUSE(UpdatePipeline) CAIRN_REFUSE(Fsync)
-      CAIRN_REFUSE(Complete) CAIRN_REFUSE(GetFileInfo) CAIRN_REFUSE(List) CAIRN_REFUSE(Rename) CAIRN_REFUSE(Delete) CAIRN_REFUSE(DeleteMany)
-          CAIRN_REFUSE(GetBlockLocations) CAIRN_REFUSE(RenewLease) CAIRN_REFUSE(GetContentSummary) CAIRN_REFUSE(GetServerDefaults)
-              CAIRN_REFUSE(ReportBadReplicas)
-#undef CAIRN_REFUSE
-                  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
+  void Mkdirs(api::CallContext context, v1::MkdirsRequest request, api::Done<v1::MkdirsResponse> done) override {
     ++calls;
     peer = context.peer;
     bytes = request.SerializeAsString();
@@ -187,6 +178,9 @@ class FakeReports : public api::DatanodeNamenode {
   };
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
   void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
+  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest, api::Done<v1::CommitBlockRecoveryResponse> done) override {
+    done(v1::CommitBlockRecoveryResponse());
+  }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
     down = std::move(handler);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,13 @@ struct ContentSummary {
   uint64_t files = 0;
   uint64_t length_bytes = 0;
   uint64_t charged_bytes = 0;  // With all replicas.
+  // Of the directory itself. Names count files and directories, it included; space counts charged bytes.
+  std::optional<int64_t> namespace_quota;
+  std::optional<int64_t> space_quota_bytes;
 };
+
+// Takes a quota away; see FileSystem::SetQuota.
+inline constexpr int64_t kNoQuota = -1;
 
 struct BlockLocation {
   uint64_t block_id = 0;
@@ -44,6 +51,12 @@ struct BlockLocation {
   uint64_t offset_bytes = 0;
   uint64_t length_bytes = 0;
   std::vector<std::string> hosts;  // "host:transfer port".
+};
+
+// A file with all its blocks.
+struct FileLocations {
+  FileStatus status;
+  std::vector<BlockLocation> blocks;
 };
 
 // A connection to a Cairn cluster. Thread-safe: share one among all threads. Every call blocks
@@ -83,6 +96,18 @@ class FileSystem {
   virtual absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) = 0;
   virtual absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
                                                                        uint64_t length_bytes) = 0;
+  // The same for whole files, many in one call; one answer for each path, in order.
+  virtual absl::StatusOr<std::vector<absl::StatusOr<FileLocations>>> GetLocationsMany(const std::vector<std::string>& paths) = 0;
+
+  // Quotas of a directory; only a superuser may set them. Nothing: as it is; kNoQuota: none. What would
+  // exceed one is refused: errors::IsLimitExceeded, Reason NAMESPACE_QUOTA or SPACE_QUOTA.
+  virtual absl::Status SetQuota(const std::string& path, std::optional<int64_t> namespace_quota,
+                                std::optional<int64_t> space_quota_bytes) = 0;
+  // False for a directory, which has no replication. Replicas are made and dropped afterwards.
+  virtual absl::StatusOr<bool> SetReplication(const std::string& path, uint32_t replication) = 0;
+  // Moves the blocks of `sources` to the end of `target`, in order; the sources are gone then. All closed
+  // and in one directory; at most 1,000.
+  virtual absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) = 0;
 };
 
 }  // namespace cairn

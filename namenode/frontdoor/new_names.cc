@@ -1,0 +1,17 @@
+#include "namenode/frontdoor/new_names.h"
+
+#include "common/status.h"
+#include "namenode/namespace/op_context.h"
+
+namespace cairn::namenode {
+
+absl::Status CheckNewPath(const ReadView& view, const v1::Mutation::Limits& limits, const std::string& path) {
+  RETURN_IF_ERROR(SplitPath(path).status());
+  const absl::StatusOr<PathWalk> walk = WalkPath(view, path);
+  if (!walk.ok()) return absl::OkStatus();  // A file in the middle, say: the mutation decides.
+  for (size_t i = walk->inodes.size() - 1; i < walk->components.size(); ++i)
+    RETURN_IF_ERROR(CheckName(limits, walk->components[i], JoinPath(walk->components, i + 1), i + 1));
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::namenode
