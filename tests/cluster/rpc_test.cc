@@ -66,7 +66,7 @@ class FakeNamenode : public cairn::testing::RefusingNamenode {
   api::Done<v1::MkdirsResponse> held_ ABSL_GUARDED_BY(mu_);
 };
 
-class RpcTest : public testing::Test {
+class RpcTest : public ::testing::Test {
  protected:
   RpcTest() : env_(NewRealEnv()) {}
 
@@ -99,7 +99,7 @@ TEST_F(RpcTest, AnswersCarryTheResponseAndThePeer) {
   const auto response = Mkdirs(client.get(), "/abc");
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->header().namenode_time_ms(), 4);
-  EXPECT_THAT(namenode_.last_peer, testing::HasSubstr("127.0.0.1"));
+  EXPECT_THAT(namenode_.last_peer, ::testing::HasSubstr("127.0.0.1"));
 }
 
 TEST_F(RpcTest, ErrorsKeepKindReasonAndNumbers) {
@@ -131,7 +131,7 @@ TEST_F(RpcTest, AnAbsentServerIsUnavailableAndNamed) {
   auto client = NewClientNamenode(address, env_.get());
   const absl::Status status = Mkdirs(client.get(), "/x").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(address.ToString()));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(address.ToString()));
   EXPECT_EQ(KindOf(status), ErrorKind::kNone);
 }
 
@@ -154,7 +154,7 @@ TEST_F(RpcTest, ATakenPortIsAnErrorThatNamesIt) {
   GrpcServer second(GrpcServer::Options{.bind = address}, env_.get());
   const absl::StatusOr<HostPort> bound = second.Start();
   ASSERT_FALSE(bound.ok());
-  EXPECT_THAT(std::string(bound.status().message()), testing::HasSubstr(std::to_string(address.port)));
+  EXPECT_THAT(std::string(bound.status().message()), ::testing::HasSubstr(std::to_string(address.port)));
 }
 
 TEST_F(RpcTest, ClosingTheClientCancelsWhatIsUnderWay) {
@@ -174,9 +174,6 @@ class EchoReports : public api::DatanodeNamenode {
  public:
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
   void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
-  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest, api::Done<v1::CommitBlockRecoveryResponse> done) override {
-    done(v1::CommitBlockRecoveryResponse());
-  }
 
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> down) override {
@@ -244,7 +241,7 @@ class Collector : public api::MessageHandler<v1::ReportDown> {
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
-class StreamTest : public testing::Test {
+class StreamTest : public ::testing::Test {
  protected:
   StreamTest() : env_(NewRealEnv()) {
     server_ = std::make_unique<GrpcServer>(GrpcServer::Options{.bind = {"127.0.0.1", 0}}, env_.get());
