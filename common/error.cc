@@ -2,10 +2,14 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "absl/strings/cord.h"
 #include "cairn/types.pb.h"
 #include "common/status.h"
+#include "common/utf8.h"
 
 namespace cairn {
 namespace {
@@ -82,6 +86,30 @@ const KindRow& RowOf(ErrorKind kind) {
   return index < kRows.size() ? kRows[index] : kRows[0];
 }
 
+// Bytes that are no UTF-8 as \xNN: a message of a proto3 string that is not UTF-8 does not parse, and would take the kind with it.
+std::string Utf8(std::string text) {
+  // The length of the character that begins at `at`, 0 if none does.
+  const auto length_at = [&text](size_t at) -> size_t {
+    for (size_t length = 1; length <= 4 && at + length <= text.size(); ++length)
+      if (IsUtf8(std::string_view(text).substr(at, length))) return length;
+    return 0;
+  };
+  if (IsUtf8(text)) return text;
+  std::string clean;
+  size_t copied = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (const size_t length = length_at(at); length != 0) {
+      at += length;
+      continue;
+    }
+    clean.append(text, copied, at - copied);
+    clean += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+    copied = ++at;
+  }
+  clean.append(text, copied);
+  return clean;
+}
+
 std::optional<v1::ErrorDetail> PayloadOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kPayloadUrl);
   v1::ErrorDetail detail;
@@ -99,9 +127,7 @@ absl::Status WithPayload(absl::StatusCode code, const v1::ErrorDetail& detail) {
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  std::string message(context);
-  message += ": ";
-  message += std::string(status.message());
+  const std::string message = Utf8(fmt::format("{}: {}", context, std::string(status.message())));
   absl::Status annotated(status.code(), message);
   if (auto detail = PayloadOf(status)) {
     detail->set_message(message);
@@ -120,13 +146,13 @@ absl::Status MakeError(ErrorKind kind, std::string message) {
 absl::Status MakeError(Error error) {
   v1::ErrorDetail detail;
   detail.set_kind(std::string(KindName(error.kind)));
-  detail.set_reason(std::move(error.reason));
-  detail.set_path(std::move(error.path));
+  detail.set_reason(Utf8(std::move(error.reason)));
+  detail.set_path(Utf8(std::move(error.path)));
   detail.set_block_id(error.block_id);
-  for (std::string& node : error.nodes) detail.add_nodes(std::move(node));
+  for (std::string& node : error.nodes) detail.add_nodes(Utf8(std::move(node)));
   detail.set_limit(error.limit);
-  detail.set_key(std::move(error.key));
-  detail.set_message(std::move(error.message));
+  detail.set_key(Utf8(std::move(error.key)));
+  detail.set_message(Utf8(std::move(error.message)));
   return WithPayload(CodeOf(error.kind), detail);
 }
 
@@ -161,7 +187,7 @@ v1::ErrorDetail ToDetail(const absl::Status& status) {
   if (auto detail = PayloadOf(status)) return *detail;
   v1::ErrorDetail detail;
   detail.set_kind(std::string(KindName(ErrorKind::kNone)));
-  detail.set_message(std::string(status.message()));
+  detail.set_message(Utf8(std::string(status.message())));
   return detail;
 }
 

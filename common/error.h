@@ -53,6 +53,7 @@ enum class ErrorKind : uint8_t {
 
 struct Error {
   ErrorKind kind = ErrorKind::kNone;
+  // Strings may hold any bytes; in the Status and on the wire those that are no UTF-8 stand as \xNN.
   std::string message;  // What was attempted, on what, the numbers that decided, what to do.
   std::string reason;   // UPPER_CASE, for programs; may be empty.
   std::string path;
