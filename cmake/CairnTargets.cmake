@@ -16,13 +16,18 @@ function(cairn_allocator name)
   endif()
 endfunction()
 
-# cairn_test(name LABEL unit|sim|threads|cluster|process TIMEOUT seconds SOURCES ... LINKS ...)
+# cairn_test(name LABEL unit|sim|threads|cluster|process TIMEOUT seconds [LONG] SOURCES ... LINKS ...)
 # One CTest entry for each GoogleTest case. Tests run under ctest -j, so they may not share files or ports.
-# The target cairn_tests_<label> builds what carries the label.
+# The target cairn_tests_<label> builds what carries the label. LONG: it grows with ./dev test --long, which says how long it may take;
+# by itself the test has no timeout, as ctest's own flag does not override one.
 function(cairn_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
+  cmake_parse_arguments(ARG "LONG" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(ARG_LONG)
+    set(timeout "")
+  elseif(ARG_TIMEOUT)
+    set(timeout TIMEOUT ${ARG_TIMEOUT})
+  else()
+    set(timeout TIMEOUT 60)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
@@ -32,5 +37,5 @@ function(cairn_test name)
   endif()
   add_dependencies(cairn_tests_${ARG_LABEL} ${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+                       PROPERTIES LABELS ${ARG_LABEL} ${timeout})
 endfunction()

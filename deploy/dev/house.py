@@ -88,8 +88,10 @@ def has_target(preset, target):
 def run_ctest(preset, labels, environment=None, pattern=None):
     """Runs the tests of `labels`; prints failures with their output. Returns (passed, failed)."""
     log = build_folder(preset) / "ctest.log"
+    long_run = os.environ.get("CAIRN_TEST_LONG", "0") != "0"
     command = ["ctest", "--test-dir", f"build/{preset}", "-j", str(JOBS), "--output-on-failure",
-               "--no-tests=ignore", "-L", f"^({'|'.join(labels)})$"]
+               "--no-tests=ignore", "-L", f"^({'|'.join(labels)})$",
+               "--timeout", str(6 * 3600 if long_run else 300)]  # Of tests that have none of their own.
     if pattern:
         command += ["-R", pattern]
     code = run_logged(command, log, environment)

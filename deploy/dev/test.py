@@ -1,6 +1,7 @@
 """./dev test: everything that has to pass, stage after stage, each with its minutes; a failed stage stops none of the others.
 
-With --label, --preset or --filter only the tests they name, built for that preset."""
+With --label, --preset or --filter only the tests they name, built for that preset. CAIRN_SEED=N in the environment makes property tests
+run that seed alone; they print it when they fail."""
 
 import argparse
 import os
@@ -74,7 +75,11 @@ def main():
     parser.add_argument("--preset", choices=house.PRESETS)
     parser.add_argument("--filter", help="regular expression on test names")
     parser.add_argument("--only", action="append", choices=tuple(STAGES))
+    parser.add_argument("--long", action="store_true",
+                        help="counts and durations at full size, and an hour of new seeds for each property test: for nights")
     options = parser.parse_args()
+    if options.long:
+        os.environ["CAIRN_TEST_LONG"] = "1"
 
     stages = STAGES if not options.only else {name: STAGES[name] for name in options.only}
     if options.label or options.preset or options.filter:

@@ -19,6 +19,14 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// ./dev test --long: counts and durations at full size, for nights.
+inline bool LongRun() { return NumberFromEnvironment("CAIRN_TEST_LONG", 0) != 0; }
+// A count or duration of the everyday run, or the one at full size.
+template <class Value>
+Value Scaled(Value everyday, Value full) {
+  return LongRun() ? full : everyday;
+}
+
 inline std::vector<uint64_t> Seeds(uint64_t count) {
   const uint64_t first = NumberFromEnvironment("CAIRN_SIM_SEED", 1);
   const uint64_t wanted = NumberFromEnvironment("CAIRN_SIM_SEEDS", count);
