@@ -56,9 +56,9 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
     if (walk.complete()) inode = walk.last();
   }
   if (!inode) return Gone(path, inode_id);
-  if (inode->is_directory()) return MakeError(ErrorKind::kIsDirectory, fmt::format("{} is a directory", path));
   ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
-  if (ancestry.detached) return Gone(path, inode_id);
+  if (ancestry.detached) return Gone(path, inode_id);  // Before what it is: that is known only until it is reclaimed.
+  if (inode->is_directory()) return MakeError(ErrorKind::kIsDirectory, fmt::format("{} is a directory", path));
   std::reverse(ancestry.names.begin(), ancestry.names.end());
   std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 
