@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "common/error.h"
@@ -16,20 +17,26 @@
 #include "namenode/namenode_directory.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/store/keys.h"
+#include "tests/namenode/namespace_dump.h"
 #include "tests/namenode/store_world.h"
+#include "tests/namenode/tree_model.h"
+#include "tests/namenode/tree_workload.h"
 #include "tests/testing/builders.h"
+#include "tests/testing/property_run.h"
 
 namespace cairn::namenode {
 namespace {
 
-using cairn::testing::DeleteMutation;
-using cairn::testing::kTestStartMs;
+using cairn::testing::Difference;
+using cairn::testing::DumpNamespace;
+using cairn::testing::Expected;
+using cairn::testing::FirstDifferences;
 using cairn::testing::MemoryState;
-using cairn::testing::MkdirsMutation;
-using cairn::testing::RenameMutation;
+using cairn::testing::NamespaceDump;
 using cairn::testing::SimDisk;
 using cairn::testing::TestNamespace;
-using cairn::testing::WithRetry;
+using cairn::testing::TreeModel;
+using cairn::testing::TreeWorkload;
 
 constexpr char kDirectory[] = "/nn";
 constexpr uint32_t kSlots = 8;
@@ -56,17 +63,26 @@ struct Tally {
 
 class PowerLoss {
  public:
-  explicit PowerLoss(const Plan& plan) : plan_(plan), random_(plan.seed), world_(plan.seed), executor_(&world_.clock()) {
+  explicit PowerLoss(const Plan& plan)
+      : plan_(plan),
+        random_(plan.seed),
+        world_(plan.seed),
+        executor_(&world_.clock()),
+        workload_({.clients = 3, .slots = kSlots, .long_names = 90}, Random(plan.seed + 1)) {
     world_.disk().SetFaultHook([this](SimDisk::Op op, const std::string& path) { return BeforeOperation(op, path); });
   }
 
   // OK, or the first broken promise.
   absl::Status Run() {
-    RETURN_IF_ERROR(NamenodeDirectory::Format(kDirectory, {}, &world_));
+    NamenodeDirectory::FormatOptions format;
+    format.owner = "root";  // As the model begins.
+    format.group = "staff";
+    RETURN_IF_ERROR(NamenodeDirectory::Format(kDirectory, format, &world_));
     world_.disk().IgnoreDirectorySyncs(plan_.ignore_directory_syncs);
     Cut();
     RETURN_IF_ERROR(Annotate(Open(), "opening what was just formatted"));
     model_.state() = Stored();
+    if (const absl::Status fits = CheckTree(); !fits.ok()) return Annotate(fits, "the tree that was just formatted");
     for (int i = 0; i < plan_.cuts; ++i) {
       operations_left_ = 1 + random_.Below(random_.OneIn(4) ? 300 : 40);
       while (!dead_) RETURN_IF_ERROR(ChangeSomething());
@@ -133,30 +149,11 @@ class PowerLoss {
     }
   }
 
-  v1::Mutation RandomMutation(uint32_t slot) {
-    const auto path = [this] {
-      std::string made;
-      for (uint64_t depth = 1 + random_.Below(3); depth > 0; --depth)
-        made += fmt::format("/{:0>90}", random_.Below(4));  // Long: a batch spans sectors.
-      return made;
-    };
-    v1::Mutation mutation;
-    switch (random_.Below(6)) {
-      case 0: mutation = DeleteMutation(path(), random_.OneIn(2)); break;
-      case 1: mutation = RenameMutation(path(), path()); break;
-      case 2:
-        mutation = cairn::testing::MutationOf("reclaimer");
-        mutation.mutable_reclaim_step()->set_work_id(1 + random_.Below(20));
-        mutation.mutable_reclaim_step()->set_max_entries(2);
-        break;
-      default: mutation = MkdirsMutation(path()); break;
-    }
-    mutation.set_time_ms(kTestStartMs + static_cast<int64_t>(++sequence_));
-    if (!mutation.has_reclaim_step()) {
-      mutation = WithRetry(std::move(mutation), slot, sequence_, sequence_);
-      mutation.set_slot_opened_ms(kTestStartMs);
-    }
-    return mutation;
+  v1::Mutation RandomMutation() {
+    if (workload_.HasEarlier() && random_.OneIn(8)) return workload_.Earlier();
+    std::vector<uint64_t> works;
+    for (const auto& [key, value] : model_.view().rows(Family::kWork)) works.push_back(*ParseWorkKey(key));
+    return workload_.Next(tree_, works);
   }
 
   void Submit(std::vector<Change>& changes) {
@@ -169,7 +166,7 @@ class PowerLoss {
   // A group of changes, and sometimes work in the background.
   absl::Status ChangeSomething() {
     std::vector<Change> changes(1 + random_.Below(kSlots));
-    for (uint32_t slot = 0; slot < changes.size(); ++slot) changes[slot].mutation = RandomMutation(slot);
+    for (Change& change : changes) change.mutation = RandomMutation();
     Submit(changes);
     for (const Change& change : changes) RETURN_IF_ERROR(Learn(change));
     if (!dead_ && random_.OneIn(6)) {
@@ -191,7 +188,11 @@ class PowerLoss {
       return absl::OkStatus();
     }
     if (!unknown_.empty()) return absl::InternalError("a change was answered after one of unknown outcome");
-    const auto expected = model_.Apply(change.mutation);
+    const absl::StatusOr<v1::MutationResult> expected = model_.Apply(change.mutation);
+    const Expected by_tree = tree_.Apply(change.mutation);
+    if (by_tree.unpredictable && model_.rows_written() > 0) tree_.ActedAt(change.mutation.time_ms());
+    if (const std::string difference = Difference(by_tree, expected); !difference.empty())
+      return absl::InternalError(fmt::format("{} of {}", difference, change.mutation.ShortDebugString()));
     if (KindOf(expected.status()) != KindOf(status))
       return absl::InternalError(fmt::format("answered {}, expected {}", status.ToString(), expected.status().ToString()));
     if (expected.ok() && expected->SerializeAsString() != (*change.answer)->SerializeAsString())
@@ -229,12 +230,17 @@ class PowerLoss {
 
     const MemoryState stored = Stored();
     TestNamespace with_unknown = model_;
-    for (const v1::Mutation& mutation : unknown_) static_cast<void>(with_unknown.Apply(mutation));
+    TreeModel tree_with_unknown = tree_;
+    for (const v1::Mutation& mutation : unknown_) {
+      static_cast<void>(with_unknown.Apply(mutation));
+      if (tree_with_unknown.Apply(mutation).unpredictable && with_unknown.rows_written() > 0) tree_with_unknown.ActedAt(mutation.time_ms());
+    }
     if (stored == model_.state()) {
       tally_.unknown_lost += unknown_.empty() ? 0 : 1;
     } else if (stored == with_unknown.state()) {
       ++tally_.unknown_kept;
       model_ = with_unknown;
+      tree_ = tree_with_unknown;
     } else {
       return absl::InternalError("the store is neither as acknowledged nor so with the whole batch of unknown outcome");
     }
@@ -248,7 +254,16 @@ class PowerLoss {
     for (const Change& retry : retries) RETURN_IF_ERROR(Annotate(Learn(retry), "retry"));
     tally_.retried += retries.size();
     if (!(Stored() == model_.state())) return absl::InternalError("a retry has acted twice, or not at all");
-    return absl::OkStatus();
+    return CheckTree();
+  }
+
+  // The rows fit together and say what the model of whole paths says.
+  absl::Status CheckTree() {
+    const NamespaceDump dump = DumpNamespace(*directory_->store().Snapshot());
+    if (!dump.broken.empty()) return absl::InternalError(fmt::format("{} faults: {}", dump.broken.size(), fmt::join(dump.broken, "; ")));
+    if (dump.counters != tree_.Counters()) return absl::InternalError(fmt::format("{}, expected {}", dump.counters, tree_.Counters()));
+    const std::string differences = FirstDifferences(tree_.Lines(), dump.lines);
+    return differences.empty() ? absl::OkStatus() : absl::InternalError(differences);
   }
 
   const Plan plan_;
@@ -258,10 +273,11 @@ class PowerLoss {
   std::unique_ptr<NamenodeDirectory> directory_;
   std::unique_ptr<LocalJournal> journal_;
   std::unique_ptr<NamespaceWriter> writer_;
-  TestNamespace model_;
+  TestNamespace model_;  // The same Apply, on rows in memory: what is stored must be equal to the byte.
+  TreeModel tree_;       // Knows nothing of rows.
+  TreeWorkload workload_;
   std::vector<v1::Mutation> unknown_;
   Epoch last_epoch_;
-  uint64_t sequence_ = 0;
   uint64_t operations_left_ = 0;  // Until power is lost; 0: it is not.
   bool dead_ = false;
   Tally tally_;
@@ -283,10 +299,11 @@ TEST(PowerLoss, LosesNothingAcknowledgedInTwoHundredCuts) {
 }
 
 TEST(PowerLoss, LosesNothingAcknowledgedFromOtherSeeds) {
-  for (uint64_t seed = 2; seed <= 6; ++seed) {
-    PowerLoss run({.seed = seed, .cuts = 40});
+  cairn::testing::PropertyRun runs("PowerLoss.LosesNothingAcknowledgedFromOtherSeeds", absl::Seconds(10));
+  while (const std::optional<uint64_t> seed = runs.NextSeed()) {
+    PowerLoss run({.seed = *seed, .cuts = 30});
     const absl::Status outcome = run.Run();
-    EXPECT_TRUE(outcome.ok()) << outcome;
+    ASSERT_TRUE(outcome.ok()) << outcome << "\n" << runs.Replay();
   }
 }
 
@@ -294,6 +311,7 @@ TEST(PowerLoss, ControlWithoutSyncIsCaught) {
   PowerLoss run({.seed = 1, .cuts = 200, .sync = false});
   const absl::Status outcome = run.Run();
   EXPECT_FALSE(outcome.ok());
+  EXPECT_GT(run.tally().cuts_in_use, 0) << "caught before anything was lost: " << outcome;
   std::printf("caught: %s\n", outcome.ToString().c_str());
 }
 
@@ -301,6 +319,7 @@ TEST(PowerLoss, ControlWithDirectorySyncsIgnoredIsCaught) {
   PowerLoss run({.seed = 1, .cuts = 200, .ignore_directory_syncs = true});
   const absl::Status outcome = run.Run();
   EXPECT_FALSE(outcome.ok());
+  EXPECT_GT(run.tally().cuts_in_use, 0) << "caught before anything was lost: " << outcome;
   std::printf("caught: %s\n", outcome.ToString().c_str());
 }
 
