@@ -1,5 +1,7 @@
 #include "namenode/frontdoor/call_limits.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "common/error.h"
@@ -53,6 +55,17 @@ absl::Status CheckMutationHeader(const v1::RequestHeader& header) {
   if (header.client_id().empty()) return Bad(fmt::format("header: a client id of {} bytes is missing", kClientIdBytes));
   if (header.slot() >= kMaxSlots) return Bad(fmt::format("header: slot {} is not below {}", header.slot(), kMaxSlots));
   if (header.user().empty()) return Bad("header: the user is missing");
+  if (header.sequence() != 0 && header.slot_opened_ms() <= 0) {
+    // Once its row is swept, a repetition of this call could not be told from a new one, and would act twice.
+    Error error;
+    error.kind = ErrorKind::kInvalidArgument;
+    error.reason = "SLOT_OPENED_MISSING";
+    error.message = fmt::format(
+        "header: call {} in slot {} does not say when its slot was opened; take the NameNode's time from any answer, as of "
+        "getServerDefaults",
+        header.sequence(), header.slot());
+    return MakeError(std::move(error));
+  }
   return absl::OkStatus();
 }
 

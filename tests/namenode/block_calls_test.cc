@@ -31,6 +31,7 @@ class BlockCalls : public ::testing::Test {
     header.set_user("root");  // Who formatted the namespace.
     header.set_client_name("me");
     header.set_sequence(sequence);
+    if (sequence != 0) header.set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
     std::optional<absl::StatusOr<Response>> answer;
     (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
     world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));

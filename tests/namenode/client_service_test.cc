@@ -38,6 +38,7 @@ class ClientServiceTest : public ::testing::Test {
   Request WithSlot(Request request, uint64_t sequence) {
     request = WithHeader(std::move(request));
     request.mutable_header()->set_sequence(sequence);
+    if (sequence != 0) request.mutable_header()->set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
     return request;
   }
 
@@ -250,6 +251,24 @@ TEST_F(ClientServiceTest, HeadersAreChecked) {
   refused([](v1::RequestHeader& header) { header.set_client_name(std::string(1025, 'n')); });
   EXPECT_THAT(access_.submitted(), IsEmpty());
   EXPECT_THAT(Call(&ClientService::Mkdirs, good), IsOk());
+}
+
+TEST_F(ClientServiceTest, ARetryIdWhoseSlotHasNoAgeIsRefusedAlsoForTheFirstCall) {
+  v1::MkdirsRequest request = WithHeader(v1::MkdirsRequest());
+  request.set_path("/d");
+  request.mutable_header()->set_sequence(1);
+  const auto refused = Call(&ClientService::Mkdirs, request);
+  EXPECT_THAT(refused, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_EQ(ReasonOf(refused.status()), "SLOT_OPENED_MISSING");
+  request.mutable_header()->set_slot_opened_ms(-1);
+  EXPECT_THAT(Call(&ClientService::Mkdirs, request), HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(access_.submitted(), IsEmpty());
+  // What it should have done: any answer says what time it is.
+  v1::GetServerDefaultsRequest defaults = WithHeader(v1::GetServerDefaultsRequest());
+  const auto answer = Call(&ClientService::GetServerDefaults, defaults);
+  ASSERT_THAT(answer, IsOk());
+  request.mutable_header()->set_slot_opened_ms(answer->header().namenode_time_ms());
+  EXPECT_THAT(Call(&ClientService::Mkdirs, request), IsOk());
 }
 
 TEST_F(ClientServiceTest, ACallWhoseDeadlineHasPassedIsNotBegun) {

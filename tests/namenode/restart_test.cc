@@ -63,6 +63,7 @@ class Restart : public ::testing::TestWithParam<bool> {
  protected:
   Restart() {
     SimProcess* process = machine_->StartProcess();
+    slot_opened_ms_ = absl::ToUnixMillis(process->clock().WallNow());
     EXPECT_THAT(NamenodeDirectory::Format("/nn", {}, process), IsOk());
     namenode_ = std::make_unique<SmallNamenode>(process, &replicas_);
     std::optional<absl::Status> registered;
@@ -93,6 +94,7 @@ class Restart : public ::testing::TestWithParam<bool> {
     header.set_client_name("me");
     header.set_slot(2);
     header.set_sequence(sequence);
+    header.set_slot_opened_ms(slot_opened_ms_);
     auto answer = std::make_shared<std::optional<absl::StatusOr<Response>>>();
     (namenode_->service().*call)(api::CallContext(), std::move(request),
                                  [answer](absl::StatusOr<Response> response) { *answer = response; });
@@ -110,6 +112,7 @@ class Restart : public ::testing::TestWithParam<bool> {
   SimWorld world_{SimOptions{.seed = 3}};
   SimMachine* machine_ = world_.AddMachine("nn");
   FakeReplicaPlane replicas_{3};
+  int64_t slot_opened_ms_ = 0;
   std::unique_ptr<SmallNamenode> namenode_;
 };
 
