@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/config.h"
 #include "common/error.h"
 #include "common/log.h"
@@ -125,7 +127,15 @@ void Datanode::StartLanes() {
   };
   callbacks.report_applied = [latency = report_latency_](absl::Duration took) mutable { latency.Observe(took); };
   callbacks.refused = [](const absl::Status& status) {
-    log::Error("the NameNode refuses this node; an operator has to look: {}", std::string(status.message()));
+    log::Error("the NameNode refuses this node, which goes on asking; an operator has to look: {}", std::string(status.message()));
+  };
+  callbacks.other_cluster = [this](const absl::Status& status) {
+    const absl::Status why = Annotate(
+        status, fmt::format("data director{} {} cannot be used with this NameNode; check cairn.namenode.grpc-address, or set "
+                            "dfs.datanode.data.dir to another directory",
+                            options_.storage.directories.size() == 1 ? "y" : "ies", fmt::join(options_.storage.directories, ", ")));
+    if (options_.on_other_cluster) return options_.on_other_cluster(why);
+    log::Error("{}", std::string(why.message()));
   };
   const NamenodeLanes::Channels channels{channels_.registration.get(), channels_.heartbeat.get(), channels_.report.get(),
                                          channels_.command.get()};

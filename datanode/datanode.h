@@ -36,8 +36,9 @@ struct DatanodeOptions {
   HostPort http_advertised;
   HostPort admin_advertised;
   std::string rack = "/default-rack";
-  std::function<void()>
-      on_shutdown;  // The NameNode shuts this node down. On a lane's thread: must not block, nor stop the DataNode itself.
+  // On a lane's thread: must not block, nor stop the DataNode itself.
+  std::function<void()> on_shutdown;                   // The NameNode shuts this node down.
+  std::function<void(absl::Status)> on_other_cluster;  // The disks are of another cluster than the NameNode: this node can only end.
 };
 
 // From the configuration's keys; see deploy/config/cairn.yaml.

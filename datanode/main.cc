@@ -2,13 +2,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "common/config.h"
 #include "common/daemon/daemon.h"
 #include "common/env/env.h"
 #include "common/http/server.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/mutex.h"
 #include "common/rpc/grpc_client.h"
 #include "datanode/datanode.h"
 
@@ -17,10 +20,32 @@ namespace {
 
 constexpr char kProgram[] = "cairn-datanode";
 
+// Why this node cannot go on: said by a lane, read when the daemon has stopped.
+class Verdict {
+ public:
+  void Set(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    status_ = std::move(status);
+  }
+  absl::Status Get() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return status_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+};
+
 int Serve(const Config& config, Env* env) {
   DatanodeOptions options = DatanodeOptionsFrom(config);
   options.lanes.registration.software_version = CAIRN_VERSION;
   options.on_shutdown = [] { RequestTermination(); };
+  Verdict verdict;
+  options.on_other_cluster = [&verdict](absl::Status status) {
+    verdict.Set(std::move(status));
+    RequestTermination();
+  };
   const HostPort namenode = *config.GetAddress("cairn.namenode.grpc-address");
   NamenodeChannels channels;
   channels.registration = rpc::NewDatanodeNamenode(namenode, "register", env);
@@ -44,6 +69,7 @@ int Serve(const Config& config, Env* env) {
   log::Info("{}: stopping", signal);
   http->reset();
   (*datanode)->Stop();
+  if (const absl::Status why = verdict.Get(); !why.ok()) return FailDaemon(kProgram, why);
   log::Info("stopped");
   return 0;
 }

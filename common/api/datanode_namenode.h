@@ -10,8 +10,10 @@
 
 namespace cairn::api {
 
+inline constexpr char kOtherCluster[] = "OTHER_CLUSTER";
+
 // The NameNode as DataNodes see it. Thread-safe; no call blocks. kUnregistered: register (again) first. A DataNode with
-// another cluster's id, or two with one uuid, are refused with kInvalidArgument.
+// another cluster's id (reason kOtherCluster), or two with one uuid, are refused with kInvalidArgument.
 //
 // Streams are symmetrical: the caller gives a handler for what comes back and gets a sink for what it sends; a stream that cannot be opened
 // closes its handler. The handler is kept until OnClosed has returned. The report stream's messages and rules are in

@@ -21,6 +21,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
   on_registration.on_keys = callbacks.keys;
   on_registration.on_epoch = [this] { command_->EpochRaised(); };
   on_registration.on_refused = std::move(callbacks.refused);
+  on_registration.on_other_cluster = std::move(callbacks.other_cluster);
   registration_ = std::make_unique<RegistrationLane>(std::move(options.registration), options.identity, registration_executor_.get(),
                                                      channels.registration, store, node, &fence_, env->NewRandom(),
                                                      std::move(on_registration), watchdog_.get());

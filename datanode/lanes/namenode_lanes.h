@@ -42,7 +42,8 @@ class NamenodeLanes {
     std::function<void(std::vector<v1::BlockTokenKey>)> keys;  // From two lanes: thread-safe.
     absl::AnyInvocable<void(std::string reason)> shutdown;
     absl::AnyInvocable<void(absl::Status)> refused;
-    std::function<void(absl::Duration)> report_applied;  // May be empty; see ReportLane::SetLatencyObserver.
+    absl::AnyInvocable<void(absl::Status)> other_cluster;  // This node can only end.
+    std::function<void(absl::Duration)> report_applied;    // May be empty; see ReportLane::SetLatencyObserver.
   };
 
   NamenodeLanes(Options options, Env* env, Channels channels, BlockStore* store, NodeIdentity* node, EventLog* events, Callbacks callbacks);

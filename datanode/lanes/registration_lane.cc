@@ -114,19 +114,32 @@ void RegistrationLane::OnAnswer(absl::StatusOr<v1::RegisterResponse> answer) {
   under_way_ = false;
   absl::Status outcome = answer.status();
   if (outcome.ok()) outcome = Adopt(*answer);
-  if (!outcome.ok()) {
-    const absl::Duration delay = backoff_.Next();
-    log::Warning("registration failed, trying again in {}: {}", absl::FormatDuration(delay), std::string(outcome.message()));
-    if (KindOf(outcome) == ErrorKind::kInvalidArgument && callbacks_.on_refused) callbacks_.on_refused(outcome);
-    RetryAfter(delay);
-    again_ = false;
-    return;
-  }
+  if (!outcome.ok()) return OnFailure(outcome);
   backoff_.Reset();
+  failing_since_.reset();
   registered_.store(true, std::memory_order_release);
   registrations_.fetch_add(1, std::memory_order_relaxed);
   if (callbacks_.on_registered) callbacks_.on_registered(*answer);
   if (std::exchange(again_, false)) RetryAfter(options_.least_between);
+}
+
+void RegistrationLane::OnFailure(const absl::Status& why) {
+  again_ = false;
+  const SteadyTime now = executor_->clock().Now();
+  if (!failing_since_) failing_since_ = now;
+  const bool refused = KindOf(why) == ErrorKind::kInvalidArgument;
+  if (refused && ReasonOf(why) == api::kOtherCluster && !registered() && callbacks_.on_other_cluster)
+    return callbacks_.on_other_cluster(why);
+  const absl::Duration delay = backoff_.Next();
+  RetryAfter(delay);
+  if (refused && callbacks_.on_refused) return callbacks_.on_refused(why);
+  const std::string line =
+      fmt::format("registration failed, trying again in {}: {}", absl::FormatDuration(delay), std::string(why.message()));
+  if (now - *failing_since_ < options_.patience) {
+    log::Info("{}", line);
+  } else {
+    log::Warning("{}", line);
+  }
 }
 
 absl::Status RegistrationLane::Adopt(const v1::RegisterResponse& answer) {

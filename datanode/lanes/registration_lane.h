@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,16 @@ class RegistrationLane : public RegistrationRequests {
     absl::Duration first_retry = absl::Seconds(1);
     absl::Duration last_retry = absl::Seconds(30);
     absl::Duration least_between = absl::Seconds(1);  // For keys, which many ask for at once.
+    // Failures before this are no news: daemons of a cluster start in any order.
+    absl::Duration patience = absl::Seconds(10);
   };
   struct Callbacks {  // On the lane's executor; must not block.
     absl::AnyInvocable<void(const v1::RegisterResponse&)> on_registered;
     absl::AnyInvocable<void(std::vector<v1::BlockTokenKey>)> on_keys;
     absl::AnyInvocable<void()> on_epoch;                // The fence was raised and the mark numbered.
-    absl::AnyInvocable<void(absl::Status)> on_refused;  // Another cluster's, or this uuid twice: for the operator.
+    absl::AnyInvocable<void(absl::Status)> on_refused;  // This uuid twice, or another cluster's NameNode later on: for the operator.
+    // The NameNode is of another cluster than this node's disks, at the first registration: it is not asked again.
+    absl::AnyInvocable<void(absl::Status)> on_other_cluster;
   };
 
   RegistrationLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, BlockStore* store,
@@ -58,6 +63,7 @@ class RegistrationLane : public RegistrationRequests {
   void OnAnswer(absl::StatusOr<v1::RegisterResponse> answer);
   absl::Status Adopt(const v1::RegisterResponse& answer);
   absl::Status AdoptEpoch(Epoch epoch);
+  void OnFailure(const absl::Status& why);
   void RetryAfter(absl::Duration delay);
 
   const Options options_;
@@ -80,6 +86,7 @@ class RegistrationLane : public RegistrationRequests {
   Epoch marked_;  // In this process.
   uint32_t newest_key_ = 0;
   SteadyTime last_attempt_;
+  std::optional<SteadyTime> failing_since_;
 };
 
 }  // namespace cairn::datanode

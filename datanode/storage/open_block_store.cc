@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/api/datanode_namenode.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -16,28 +17,12 @@ namespace {
 
 constexpr uint64_t kIdsWrittenEvery = 1 << 16;
 
-// What the directories that are volumes already say of the node, before any is made or locked.
-VersionRecord Peek(const BlockStoreOptions& options, Env* env) {
-  VersionRecord node;
-  for (const std::string& directory : options.directories) {
-    const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION");
-    if (!json.ok()) continue;
-    const absl::StatusOr<VersionRecord> record = DecodeVersion(*json);
-    if (!record.ok()) continue;
-    if (node.datanode_uuid.empty()) node.datanode_uuid = record->datanode_uuid;
-    if (node.cluster_id.empty()) {
-      node.cluster_id = record->cluster_id;
-      node.pool_id = record->pool_id;
-    }
-  }
-  return node;
-}
-
 // One volume's record against the node's; merges the figures.
 absl::Status Join(VersionRecord& node, const VersionRecord& record, const std::string& directory, const std::string& wanted_cluster) {
   if (record.datanode_uuid != node.datanode_uuid) {
     return MakeError(ErrorKind::kInvalidArgument,
-                     fmt::format("data directory {} is of DataNode {}, the others are of {}: each DataNode has its own directories",
+                     fmt::format("data directory {} is of DataNode {}, those before it are of {}: each DataNode has its own directories; "
+                                 "take out of dfs.datanode.data.dir what does not belong there",
                                  directory, record.datanode_uuid, node.datanode_uuid));
   }
   const std::string& cluster = wanted_cluster.empty() ? node.cluster_id : wanted_cluster;
@@ -57,6 +42,29 @@ absl::Status Join(VersionRecord& node, const VersionRecord& record, const std::s
   return absl::OkStatus();
 }
 
+// What the directories that are volumes already say of the node, before any is made or locked: directories that do not belong together
+// are refused before anything is written into one of them.
+absl::StatusOr<VersionRecord> Peek(const BlockStoreOptions& options, Env* env) {
+  VersionRecord node;
+  for (const std::string& directory : options.directories) {
+    const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION");
+    if (!json.ok()) continue;
+    const absl::StatusOr<VersionRecord> record = DecodeVersion(*json);
+    if (!record.ok()) continue;
+    if (node.datanode_uuid.empty()) node.datanode_uuid = record->datanode_uuid;
+    RETURN_IF_ERROR(Join(node, *record, directory, options.cluster_id));
+  }
+  return node;
+}
+
+// For a directory that cannot be used, when no more may be.
+absl::Status TooManyFailed(const BlockStoreOptions& options, size_t failed, const absl::Status& last) {
+  return Annotate(last,
+                  fmt::format("{} of {} data directories cannot be used, and dfs.datanode.failed.volumes.tolerated is {}; mend it, or "
+                              "take it out of dfs.datanode.data.dir",
+                              failed, options.directories.size(), options.tolerated_failed_volumes));
+}
+
 }  // namespace
 
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events) {
@@ -66,7 +74,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
                      fmt::format("cairn.block.max-size is {}, must be 1 to {}", options.max_block_bytes, kMaxCapacity));
   }
   Random random = env->NewRandom();
-  VersionRecord node = Peek(options, env);
+  ASSIGN_OR_RETURN(VersionRecord node, Peek(options, env));
   if (node.datanode_uuid.empty()) node.datanode_uuid = random.Uuid();
 
   OpenedBlockStore opened;
@@ -82,7 +90,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
     absl::StatusOr<std::unique_ptr<Volume>> volume = Volume::Open(env, events, volume_options, fresh);
     if (!volume.ok()) {
       opened.failures.push_back(std::string(volume.status().message()));
-      if (opened.failures.size() > options.tolerated_failed_volumes) return volume.status();
+      if (opened.failures.size() > options.tolerated_failed_volumes) return TooManyFailed(options, opened.failures.size(), volume.status());
       continue;
     }
     RETURN_IF_ERROR(Join(node, (*volume)->version_at_open(), (*volume)->directory(), options.cluster_id));
@@ -110,7 +118,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
     if (scan.status.ok()) continue;
     const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));
     opened.failures.push_back(std::string(why.message()));
-    if (opened.failures.size() > options.tolerated_failed_volumes) return why;
+    if (opened.failures.size() > options.tolerated_failed_volumes) return TooManyFailed(options, opened.failures.size(), why);
     volumes[i]->Fail(why);
   }
   node.storage_uuid.clear();
@@ -196,8 +204,11 @@ absl::Status FileBlockStore::AdoptCluster(std::string cluster_id, std::string po
     MutexLock lock(identity_mu_);
     if (!identity_.cluster_id.empty()) {
       if (identity_.cluster_id == cluster_id && identity_.pool_id == pool_id) return absl::OkStatus();
-      return MakeError(ErrorKind::kInvalidArgument,
-                       fmt::format("this DataNode is of cluster {}, the NameNode of {}", identity_.cluster_id, cluster_id));
+      Error error;
+      error.kind = ErrorKind::kInvalidArgument;
+      error.reason = api::kOtherCluster;
+      error.message = fmt::format("this DataNode is of cluster {}, the NameNode of {}", identity_.cluster_id, cluster_id);
+      return MakeError(std::move(error));
     }
     identity_.cluster_id = std::move(cluster_id);
     identity_.pool_id = std::move(pool_id);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
+#include "common/api/datanode_namenode.h"
 #include "common/error.h"
 #include "common/status.h"
 
@@ -17,6 +19,14 @@ std::string AddressOf(const v1::DatanodeInfo& info) { return fmt::format("{}:{}"
 
 absl::Status Unregistered(const std::string& uuid) {
   return MakeError(ErrorKind::kUnregistered, fmt::format("DataNode {} is not registered: register first", uuid));
+}
+
+absl::Status OtherCluster(std::string message) {
+  Error error;
+  error.kind = ErrorKind::kInvalidArgument;
+  error.reason = api::kOtherCluster;
+  error.message = std::move(message);
+  return MakeError(std::move(error));
 }
 
 // The worse of what the stream and the heartbeat say.
@@ -45,10 +55,10 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
   if (uuid.empty() || incarnation.value() == 0)
     return MakeError(ErrorKind::kInvalidArgument, "a registration needs a uuid and an incarnation");
   if (!request.cluster_id().empty() && request.cluster_id() != options_.cluster_id)
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}", uuid,
-                                                              request.cluster_id(), options_.cluster_id));
+    return OtherCluster(
+        fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}", uuid, request.cluster_id(), options_.cluster_id));
   if (!request.pool_id().empty() && request.pool_id() != options_.pool_id)
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {} belongs to another block pool", uuid));
+    return OtherCluster(fmt::format("DataNode {} belongs to another block pool", uuid));
   absl::btree_map<std::string, bool> seen;
   for (const v1::StorageStatistics& storage : request.storages()) {
     if (storage.storage_uuid().empty() || !seen.emplace(storage.storage_uuid(), true).second)

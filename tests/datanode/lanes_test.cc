@@ -28,6 +28,7 @@ class LanesTest : public StorageTest {
     callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { keys_ = std::move(keys); };
     callbacks.shutdown = [this](std::string reason) { shutdown_ = std::move(reason); };
     callbacks.refused = [this](absl::Status status) { refused_ = std::move(status); };
+    callbacks.other_cluster = [this](absl::Status status) { other_cluster_ = std::move(status); };
     lanes_ = std::make_unique<NamenodeLanes>(
         options_lanes_, process_,
         NamenodeLanes::Channels{.registration = &namenode_, .heartbeat = &namenode_, .report = &namenode_, .command = &namenode_},
@@ -97,6 +98,7 @@ class LanesTest : public StorageTest {
   std::vector<v1::BlockTokenKey> keys_;
   std::string shutdown_;
   absl::Status refused_;
+  absl::Status other_cluster_;
   std::unique_ptr<NamenodeLanes> lanes_;
 };
 
@@ -132,12 +134,39 @@ TEST_F(LanesTest, RegistrationIsTriedAgainWithABackOff) {
   EXPECT_TRUE(lanes_->registered());
 }
 
-TEST_F(LanesTest, AnotherClustersNamenodeIsRefused) {
+TEST_F(LanesTest, AnotherClustersNamenodeAtTheFirstRegistrationIsTheEnd) {
   ASSERT_THAT(identity().AdoptCluster("mine", kPool), IsOk());
   Start();
   EXPECT_FALSE(lanes_->registered());
-  EXPECT_THAT(refused_, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(other_cluster_, HasKind(ErrorKind::kInvalidArgument));
   EXPECT_THAT(EventsOf(v1::EPOCH_MARK), SizeIs(0));
+  world_.RunFor(absl::Minutes(2));
+  EXPECT_THAT(namenode_.registrations, SizeIs(1));  // Nobody is asked again.
+}
+
+TEST_F(LanesTest, ANodeThatServedOutlivesANamenodeOfAnotherCluster) {
+  Start();
+  ASSERT_TRUE(lanes_->registered());
+  namenode_.register_response.set_cluster_id("another");
+  namenode_.heartbeat_status = MakeError(ErrorKind::kUnregistered, "register first");
+  world_.RunFor(absl::Seconds(20));
+  EXPECT_THAT(refused_, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(other_cluster_, IsOk());
+  namenode_.register_response.set_cluster_id("cluster");
+  namenode_.heartbeat_status = absl::OkStatus();
+  const size_t before = namenode_.registrations.size();
+  world_.RunFor(absl::Seconds(40));
+  EXPECT_GT(namenode_.registrations.size(), before);
+}
+
+TEST_F(LanesTest, AUuidThatIsInUseElsewhereIsToldAndAskedForAgain) {
+  namenode_.register_status = MakeError(ErrorKind::kInvalidArgument, "two DataNodes use the uuid");
+  Start();
+  EXPECT_THAT(refused_, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(other_cluster_, IsOk());
+  namenode_.register_status = absl::OkStatus();
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_TRUE(lanes_->registered());
 }
 
 TEST_F(LanesTest, NamenodeOfAnOlderEpochIsNotObeyed) {

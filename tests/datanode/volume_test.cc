@@ -9,6 +9,7 @@
 namespace cairn::datanode::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -75,8 +76,14 @@ TEST_F(VolumeTest, DirectoriesOfTwoNodesDoNotMix) {
   options_.directories = {"/data/2"};
   Open();
   Close();
-  options_.directories = {"/data/1", "/data/2"};
-  EXPECT_THAT(OpenStatus(), HasKind(ErrorKind::kInvalidArgument));
+  // Also not if one may be missing: which is the wrong one? And nothing is made of the empty one between them.
+  options_.directories = {"/data/1", "/data/3", "/data/2"};
+  options_.tolerated_failed_volumes = 1;
+  const absl::Status status = OpenStatus();
+  EXPECT_THAT(status, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(Message(status), HasSubstr("/data/2"));
+  EXPECT_THAT(Message(status), HasSubstr("dfs.datanode.data.dir"));
+  EXPECT_FALSE(*process_->files().Exists("/data/3"));
 }
 
 TEST_F(VolumeTest, AnotherClusterIsNotAdopted) {
@@ -127,7 +134,8 @@ TEST_F(VolumeTest, BadDirectoryIsToleratedUpToTheLimit) {
   options_.directories = {"/data/1", "/data/2"};
   ASSERT_THAT(process_->files().MakeDirectories("/data/2"), IsOk());
   MakeFile("/data/2/other");
-  EXPECT_FALSE(OpenStatus().ok());
+  EXPECT_THAT(Message(OpenStatus()),
+              AllOf(HasSubstr("1 of 2 data directories"), HasSubstr("/data/2"), HasSubstr("volumes.tolerated is 0")));
   options_.tolerated_failed_volumes = 1;
   ASSERT_THAT(OpenStatus(), IsOk());
   EXPECT_THAT(opened_.failures, SizeIs(1));
