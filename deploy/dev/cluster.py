@@ -17,8 +17,10 @@ import urllib.request
 import house
 
 RUN_FOLDER = house.ROOT / "build" / "run"
-NAMENODE = house.build_folder("release") / "namenode" / "cairn-namenode"
-DATANODE = house.build_folder("release") / "datanode" / "cairn-datanode"
+BUILD = house.build_folder(os.environ.get("CAIRN_PRESET", "release"))  # Of the daemons and of the CLI.
+NAMENODE = BUILD / "namenode" / "cairn-namenode"
+DATANODE = BUILD / "datanode" / "cairn-datanode"
+CAIRN = BUILD / "client" / "cairn"
 
 
 class ClusterError(Exception):
