@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,7 +32,11 @@ absl::StatusOr<v1::ClusterReportResponse> AskClusterReport(Env* env, const HostP
   });
   env->BlockUntil([answer] { return answer->done.load(std::memory_order_acquire); }, SteadyTime::Infinite());
   if (answer->result.ok()) return std::move(answer->result);
-  return Annotate(answer->result.status(), fmt::format("NameNode {}", namenode.ToString()));
+  // Trouble on the way already names the address.
+  const absl::Status& status = answer->result.status();
+  const std::string message(status.message());
+  if (message.starts_with(namenode.ToString() + ": ")) return absl::Status(status.code(), "NameNode " + message);
+  return Annotate(status, fmt::format("NameNode {}", namenode.ToString()));
 }
 
 }  // namespace cairn::cli

@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCopyBytes = 1 << 20;
-constexpr char kCopying[] = "._COPYING_";
 
 // The next bytes of what is copied; 0 at the end.
 using Source = std::function<absl::StatusOr<size_t>(std::span<char>)>;

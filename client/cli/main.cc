@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@
 #include "client/src/user_name.h"
 #include "common/config.h"
 #include "common/env/env.h"
+#include "common/env/real_network.h"
+#include "common/mutex.h"
 
 namespace cairn::cli {
 namespace {
@@ -40,6 +44,31 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
   --version   the version
   --help      this
 )";
+
+// Tells whom a command waits for: once in a while, as one long copy may meet more than one restart.
+class WaitingLine {
+ public:
+  WaitingLine(const Clock* clock, const HostPort& namenode) : clock_(clock), namenode_(namenode.ToString()) {}
+
+  void Say(const std::string& why, absl::Duration left) ABSL_LOCKS_EXCLUDED(mu_) {
+    {
+      MutexLock lock(mu_);
+      const SteadyTime now = clock_->Now();
+      if (said_ && now - *said_ < kEvery) return;
+      said_ = now;
+    }
+    const std::string reason = why.starts_with(namenode_ + ": ") ? why.substr(namenode_.size() + 2) : why;
+    // Not std::cerr, which the command's own thread may be writing to.
+    fmt::print(stderr, "cairn: waiting for NameNode {}: {}; giving up in {:.0f} s\n", namenode_, reason, absl::ToDoubleSeconds(left));
+  }
+
+ private:
+  static constexpr absl::Duration kEvery = absl::Seconds(30);
+  const Clock* const clock_;
+  const std::string namenode_;
+  Mutex mu_;
+  std::optional<SteadyTime> said_ ABSL_GUARDED_BY(mu_);
+};
 
 // The minicluster is a program of its own beside this one, so that the command line links no
 // server.
@@ -104,6 +133,7 @@ int Run(std::vector<std::string> words) {
   const std::unique_ptr<Env> env = NewRealEnv();
   std::unique_ptr<FileSystem> files;
   HostPort namenode;
+  std::shared_ptr<WaitingLine> waiting;
   if (!OnlyAsksForHelp(rest)) {
     const absl::StatusOr<Config> config = Config::Load(line->config);
     if (!config.ok()) {
@@ -116,7 +146,14 @@ int Run(std::vector<std::string> words) {
       return kUsage;
     }
     namenode = *address;
+    // A wrong name stays wrong: no use in trying it for as long as an absent NameNode.
+    if (const absl::Status resolves = CheckResolves(namenode.host); !resolves.ok()) {
+      std::cerr << fmt::format("{}: NameNode {}: {}\n", rest[0], namenode.ToString(), std::string(resolves.message()));
+      return kFailure;
+    }
     ClientOptions options = ClientOptionsOf(*config);
+    waiting = std::make_shared<WaitingLine>(&env->clock(), namenode);
+    options.on_waiting = [waiting](const std::string& why, absl::Duration left) { waiting->Say(why, left); };
     const char* user = std::getenv("HADOOP_USER_NAME");
     shell.user = options.user = user != nullptr && *user != '\0' ? user : client::OsUserName(&env->files());
     absl::StatusOr<std::unique_ptr<FileSystem>> connected = FileSystem::Connect(namenode.ToString(), options);

@@ -54,7 +54,7 @@ std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   text +=
       fmt::format("Last Block Report: {}\n", node.last_walk_ms() < 0 ? "Never" : DateText(now - absl::Milliseconds(node.last_walk_ms())));
   text += fmt::format("Num of Blocks: {}\n", space.replicas);
-  text += fmt::format("Heartbeat interval p99: {} ms\n", node.heartbeat_interval_ms());
+  text += fmt::format("Heartbeat interval: {} ms\n", node.heartbeat_interval_ms());
   text += fmt::format("Command queue: {}\n", node.command_queue());
   text += fmt::format("Unacked report entries: {}\n", node.unacknowledged_events());
   text += fmt::format("Pending reclaim: {} blocks, {} ({})\n", node.pending_deletion_blocks(), node.pending_deletion_bytes(),

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "absl/strings/ascii.h"
+
 #include "client/cli/format.h"
 #include "client/src/path.h"
 #include "common/error.h"
@@ -28,6 +30,18 @@ std::string UsageLine(const std::string& group, const Verb& verb) {
 }
 
 bool HasPattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+// An error that begins with "path: " or "call path: ", without that: whoever shows it has named the path.
+std::string WithoutPath(const std::string& text, const std::vector<std::string>& names) {
+  size_t begin = 0;
+  while (begin < text.size() && absl::ascii_isalpha(static_cast<unsigned char>(text[begin]))) ++begin;
+  begin = begin < text.size() && text[begin] == ' ' ? begin + 1 : 0;
+  for (const size_t at : {size_t{0}, begin}) {
+    for (const std::string& name : names)
+      if (text.compare(at, name.size() + 2, name + ": ") == 0) return text.substr(at + name.size() + 2);
+  }
+  return text;
+}
 
 std::vector<std::string> Components(const std::string& path) {
   std::vector<std::string> parts;
@@ -191,7 +205,8 @@ int Complain(Shell* shell, const std::string& verb, const std::string& typed, co
 }
 
 int Complain(Shell* shell, const std::string& verb, const std::string& typed, const absl::Status& status) {
-  return Complain(shell, verb, typed, ErrorText(status));
+  const std::string path = ResolvePath(*shell, typed).path;
+  return Complain(shell, verb, typed, WithoutPath(ErrorText(status), {typed, path, path + kCopying}));
 }
 
 int ForEachPath(Shell* shell, const std::string& verb, std::span<const std::string> values,

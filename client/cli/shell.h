@@ -21,6 +21,8 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kUsage = 255;
 
+inline constexpr char kCopying[] = "._COPYING_";  // Behind the name of a file while it is copied.
+
 // What a command works with. Tests give a FileSystem of their own.
 struct Shell {
   FileSystem* files = nullptr;

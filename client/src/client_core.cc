@@ -13,6 +13,7 @@ CallerOptions CallerOptionsOf(const ClientOptions& options, Env* env) {
   caller.client_name = fmt::format("cairn-{}-{}", options.user, env->NewRandom().Uuid());
   caller.retry_budget = options.retry_budget;
   caller.call_timeout = options.call_timeout;
+  caller.on_waiting = options.on_waiting;
   return caller;
 }
 

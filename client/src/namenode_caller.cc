@@ -7,17 +7,30 @@
 #include "common/status.h"
 
 namespace cairn::client {
+namespace {
+
+constexpr absl::Duration kNoticeAfter = absl::Seconds(2);
+
+}  // namespace
 
 RetryPace::RetryPace(Scope scope, const CallerOptions& options, uint64_t seed)
     : scope_(scope),
-      call_timeout_(options.call_timeout),
+      options_(&options),
       began_(scope.executor->clock().Now()),
       give_up_(began_ + options.retry_budget),
+      notice_at_(options.on_waiting ? began_ + kNoticeAfter : SteadyTime::Infinite()),
       backoff_(options.first_backoff),
-      longest_backoff_(options.longest_backoff),
       random_(seed) {}
 
-SteadyTime RetryPace::TryDeadline() const { return std::min(scope_.executor->clock().Now() + call_timeout_, give_up_); }
+SteadyTime RetryPace::TryDeadline() const { return std::min(scope_.executor->clock().Now() + options_->call_timeout, give_up_); }
+
+void RetryPace::MaybeNotice(const absl::Status& last) {
+  if (!last.ok()) last_error_ = std::string(last.message());
+  const SteadyTime now = scope_.executor->clock().Now();
+  if (now < notice_at_ || now >= give_up_) return;
+  notice_at_ = SteadyTime::Infinite();
+  options_->on_waiting(last_error_.empty() ? "no answer" : last_error_, give_up_ - now);
+}
 
 Awaitable<bool> RetryPace::Wait() {
   const SteadyTime now = scope_.executor->clock().Now();
@@ -26,7 +39,7 @@ Awaitable<bool> RetryPace::Wait() {
   const absl::Duration half = backoff_ / 2;
   const auto jitter_us = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(absl::ToInt64Microseconds(half)) + 1));
   const SteadyTime until = std::min(now + half + absl::Microseconds(jitter_us), give_up_);
-  backoff_ = std::min(backoff_ * 2, longest_backoff_);
+  backoff_ = std::min(backoff_ * 2, options_->longest_backoff);
   Event stopped(scope_.executor);
   const auto hook = scope_.group->OnStop([&stopped] { stopped.Set(); });
   const bool was_stopped = co_await stopped.Wait(until);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +30,7 @@ struct CallerOptions {
   absl::Duration first_backoff = absl::Milliseconds(50);  // Doubles up to longest_backoff.
   absl::Duration longest_backoff = absl::Seconds(2);
   size_t slots = RetrySlots::kDefaultCount;
+  std::function<void(const std::string& why, absl::Duration left)> on_waiting;  // As ClientOptions'.
 };
 
 // The tries of one call: a budget, and a back-off with jitter that doubles, so that a thousand
@@ -38,6 +41,10 @@ class RetryPace {
 
   SteadyTime give_up() const { return give_up_; }
   SteadyTime TryDeadline() const;  // Of the next try.
+  // When the user is to hear that the call still waits; never if nobody listens or it was said.
+  SteadyTime notice_at() const { return notice_at_; }
+  // Says why it waits, if it is time: the last try's error, or that there is no answer yet.
+  void MaybeNotice(const absl::Status& last = absl::OkStatus());
   // Waits before the next try. False when the budget is spent or the scope was stopped.
   Awaitable<bool> Wait();
   // `last` with how long and how often it was tried.
@@ -45,11 +52,12 @@ class RetryPace {
 
  private:
   Scope scope_;
-  absl::Duration call_timeout_;
+  const CallerOptions* options_;  // The caller's, which outlives its calls.
   SteadyTime began_;
   SteadyTime give_up_;
+  SteadyTime notice_at_;
+  std::string last_error_;
   absl::Duration backoff_;
-  absl::Duration longest_backoff_;
   Random random_;
   int tries_ = 1;
 };
@@ -96,7 +104,7 @@ class NamenodeCaller {
   };
 
   template <class Request, class Response>
-  Awaitable<absl::StatusOr<Response>> Once(Scope scope, Method<Request, Response> method, Request request, SteadyTime deadline);
+  Awaitable<absl::StatusOr<Response>> Once(Scope scope, Method<Request, Response> method, Request request, RetryPace* pace);
 
   void FillHeader(v1::RequestHeader* header) const;
   void NoteTime(const v1::ResponseHeader& header) ABSL_LOCKS_EXCLUDED(mu_);
@@ -124,8 +132,7 @@ class NamenodeCaller {
 };
 
 template <class Request, class Response>
-Awaitable<absl::StatusOr<Response>> NamenodeCaller::Once(Scope scope, Method<Request, Response> method, Request request,
-                                                         SteadyTime deadline) {
+Awaitable<absl::StatusOr<Response>> NamenodeCaller::Once(Scope scope, Method<Request, Response> method, Request request, RetryPace* pace) {
   const auto pending = std::make_shared<Pending<Response>>(scope.executor);
   // The callback holds no owner of `pending`: an Event must not die on a foreign thread after its
   // executor.
@@ -139,12 +146,16 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Once(Scope scope, Method<Req
     });
   };
   const SteadyTime began = scope.executor->clock().Now();
+  const SteadyTime deadline = pace->TryDeadline();
   api::CallContext context;
   context.deadline = deadline;
   (namenode_->*method)(std::move(context), std::move(request), std::move(done));
   const auto hook = scope.group->OnStop([p = pending.get()] { p->done.Set(); });
-  const bool answered = co_await pending->done.Wait(deadline);
-  static_cast<void>(answered);
+  bool answered = co_await pending->done.Wait(std::min(deadline, pace->notice_at()));
+  if (!answered && scope.executor->clock().Now() < deadline) {
+    pace->MaybeNotice();
+    answered = co_await pending->done.Wait(deadline);
+  }
   if (!pending->result) co_return NoAnswer(scope, scope.executor->clock().Now() - began);
   co_return std::move(*pending->result);
 }
@@ -155,12 +166,13 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Read(Scope scope, Method<Req
   RetryPace pace = NewPace(scope);
   for (;;) {
     Request attempt = request;
-    absl::StatusOr<Response> answer = co_await Once(scope, method, std::move(attempt), pace.TryDeadline());
+    absl::StatusOr<Response> answer = co_await Once(scope, method, std::move(attempt), &pace);
     if (answer.ok()) {
       NoteTime(answer->header());
       co_return answer;
     }
     if (!MayRepeat(answer.status())) co_return answer;
+    pace.MaybeNotice(answer.status());
     retries_.fetch_add(1, std::memory_order_relaxed);
     const bool again = co_await pace.Wait();
     if (!again) co_return pace.GiveUp(answer.status());
@@ -184,7 +196,7 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<R
     header->set_sequence(slot->sequence());
     header->set_slot_opened_ms(slot->opened_ms());
     Request attempt = request;
-    absl::StatusOr<Response> answer = co_await Once(scope, method, std::move(attempt), pace.TryDeadline());
+    absl::StatusOr<Response> answer = co_await Once(scope, method, std::move(attempt), &pace);
     if (answer.ok()) {
       NoteTime(answer->header());
       co_return answer;
@@ -196,6 +208,7 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<R
       co_return answer;
     }
     if (KindOf(error) == ErrorKind::kNone) may_have_acted = true;
+    pace.MaybeNotice(error);
     retries_.fetch_add(1, std::memory_order_relaxed);
     const bool again = co_await pace.Wait();
     if (!again) co_return pace.GiveUp(error);

@@ -18,6 +18,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -25,6 +26,8 @@
 #include "common/check.h"
 #include "common/env/file_system.h"
 #include "common/env/wait.h"
+#include "common/error.h"
+#include "common/mutex.h"
 #include "common/status.h"
 
 namespace cairn {
@@ -399,6 +402,19 @@ class RealNetwork final : public Network {
 };
 
 }  // namespace
+
+absl::Status CheckResolves(const std::string& host) {
+  AssertMayBlock("resolve");
+  error_code error;
+  asio::ip::make_address(host, error);
+  if (!error) return absl::OkStatus();
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  const tcp::resolver::results_type results = resolver.resolve(host, "", error);
+  if (!error && !results.empty()) return absl::OkStatus();
+  return MakeError(ErrorKind::kNotFound,
+                   fmt::format("the host name {} cannot be resolved: {}", host, error ? error.message() : "no address"));
+}
 
 std::unique_ptr<Network> NewRealNetwork() {
   // sendfile(2) knows no MSG_NOSIGNAL: without this a peer that hangs up would end the process.

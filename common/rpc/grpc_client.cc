@@ -84,7 +84,7 @@ class GrpcChannel::Impl::Unary : public Tag, public Cancellable {
   absl::Status Annotated() const {
     absl::Status status = FromGrpc(status_);
     if (status.ok() || !status_.error_details().empty()) return status;
-    return {status.code(), fmt::format("{}: {}", impl_->target.ToString(), std::string(status.message()))};
+    return {status.code(), fmt::format("{}: {}", impl_->target.ToString(), PlainWords(status_.error_message()))};
   }
 
   Impl* const impl_;
@@ -217,7 +217,7 @@ class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std
   void OnFinished(bool) {
     absl::Status status = FromGrpc(status_);
     if (!status.ok() && status_.error_details().empty())
-      status = absl::Status(status.code(), fmt::format("{}: {}", impl_->target.ToString(), std::string(status.message())));
+      status = absl::Status(status.code(), fmt::format("{}: {}", impl_->target.ToString(), PlainWords(status_.error_message())));
     receiver_->OnClosed(std::move(status));
     receiver_ = nullptr;
     impl_->Leave(this);

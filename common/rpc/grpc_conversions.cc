@@ -1,5 +1,7 @@
 #include "common/rpc/grpc_conversions.h"
 
+#include <utility>
+
 #include "cairn/types.pb.h"
 #include "common/error.h"
 
@@ -19,6 +21,22 @@ absl::Status FromGrpc(const grpc::Status& status) {
     if (absl::Status with_kind = FromDetail(detail); KindOf(with_kind) != ErrorKind::kNone) return with_kind;
   }
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+std::string PlainWords(const std::string& message) {
+  constexpr std::pair<const char*, const char*> kKnown[] = {
+      {"DNS resolution failed", "the host name cannot be resolved"},
+      {"Connection refused", "connection refused"},
+      {"Connection reset by peer", "the connection was reset"},
+      {"Connection timed out", "connecting timed out"},
+      {"No route to host", "no route to the host"},
+      {"Network is unreachable", "the network is unreachable"},
+      {"Socket closed", "the connection was closed"},
+      {"Deadline Exceeded", "no answer in time"},
+  };
+  for (const auto& [theirs, ours] : kKnown)
+    if (message.find(theirs) != std::string::npos) return ours;
+  return message;
 }
 
 grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message) {

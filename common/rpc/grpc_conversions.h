@@ -6,6 +6,8 @@
 
 #include <google/protobuf/message_lite.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "common/env/clock.h"
 
@@ -14,6 +16,9 @@ namespace cairn::rpc {
 // The code and message of the status; a kind travels as ErrorDetail in grpc-status-details-bin.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
+// What gRPC itself says of a connection, with the address that it says up to three times left to the caller: "connection refused".
+// Words that are not known stay.
+std::string PlainWords(const std::string& message);
 
 grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message);
 // False if the bytes are not such a message.

@@ -49,6 +49,7 @@ class FakeNamenode : public api::ClientNamenode {
   std::map<std::string, int> acted;                         // Those that acted.
   std::map<std::string, int> lose_answers;                  // Call name -> how many answers to lose after acting.
   std::map<std::string, std::vector<absl::Status>> refuse;  // Call name -> answers instead of acting.
+  std::map<std::string, int> swallow;                       // Call name -> how many requests never to answer.
   bool forget_rows = false;                                 // As after 10 minutes without use.
   std::vector<std::string> abandoned;                       // Block ids.
   std::vector<v1::ReportBadReplicasRequest::Bad> bad_replicas;
@@ -62,6 +63,7 @@ class FakeNamenode : public api::ClientNamenode {
 #undef CAIRN_DECLARE_CALL
 
  private:
+  std::vector<absl::AnyInvocable<void()>> swallowed_;  // Holds what would answer.
   struct Row {
     uint64_t sequence = 0;
     std::string answer;

@@ -176,7 +176,7 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
                             "Last contact: Thu Jan 01 00:00:00 UTC 1970",
                             "Last Block Report: Never",
                             "Num of Blocks: 5",
-                            "Heartbeat interval p99:",
+                            "Heartbeat interval:",
                             "Command queue: 7",
                             "Unacked report entries: 0",
                             "Pending reclaim:",

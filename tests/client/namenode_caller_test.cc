@@ -67,6 +67,34 @@ TEST(NamenodeCaller, GivesUpAfterTheBudgetWithTheLastErrorAndTheKey) {
   EXPECT_NEAR(absl::ToDoubleSeconds(cluster.world().Now() - began), 10, 2);
 }
 
+TEST(NamenodeCaller, TellsOnceThatItWaitsAndHowLongItWill) {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(60);
+  std::vector<std::pair<std::string, absl::Duration>> told;
+  options.on_waiting = [&told](const std::string& why, absl::Duration left) { told.emplace_back(why, left); };
+  ClientCluster cluster(1, options);
+  ASSERT_TRUE(cluster.files().MakeDirectories("/d").ok());
+  EXPECT_TRUE(told.empty());
+  cluster.StopNamenode();
+  EXPECT_FALSE(cluster.files().MakeDirectories("/d").ok());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_FALSE(told[0].first.empty());
+  EXPECT_LE(told[0].second, absl::Seconds(58));
+  EXPECT_GE(told[0].second, absl::Seconds(50));
+}
+
+TEST(NamenodeCaller, TellsAlsoWhileOneTryHangs) {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(60);
+  std::vector<absl::Duration> told;
+  options.on_waiting = [&told](const std::string&, absl::Duration left) { told.push_back(left); };
+  ClientCluster cluster(1, options);
+  ASSERT_TRUE(cluster.files().MakeDirectories("/d").ok());
+  cluster.namenode().swallow["Mkdirs"] = 1;
+  EXPECT_TRUE(cluster.files().MakeDirectories("/e").ok());
+  EXPECT_EQ(told, std::vector<absl::Duration>{absl::Seconds(58)});
+}
+
 TEST(NamenodeCaller, FirstTryOnAnExpiredSlotOpensItAfresh) {
   ClientCluster cluster;
   ASSERT_TRUE(cluster.files().MakeDirectories("/d").ok());

@@ -77,6 +77,16 @@ TEST_F(ShellTest, UsageErrorsExitWith255) {
   EXPECT_EQ(Run({"-test", "/"}), 255);
 }
 
+TEST_F(ShellTest, APathIsNamedOnceInAMessage) {
+  for (const char* text : {"no DataNode", "create /x._COPYING_: no DataNode", "/x: no DataNode", "x: no DataNode"}) {
+    Complain(&shell_, "put", "/x", MakeError(ErrorKind::kNoTargets, text));
+    EXPECT_EQ(err(), std::string_view(text).starts_with("x") ? "put: `/x': x: no DataNode\n" : "put: `/x': no DataNode\n");
+    err_.str("");
+  }
+  Complain(&shell_, "put", "x", MakeError(ErrorKind::kNoTargets, "create /user/flink/x: no DataNode"));
+  EXPECT_EQ(err(), "put: `x': no DataNode\n");
+}
+
 TEST_F(ShellTest, HelpAndDoubleDashes) {
   EXPECT_EQ(Run({"-help"}), 0);
   EXPECT_THAT(out(), HasSubstr("[-put [-f] <localsrc> ... <dst>]"));

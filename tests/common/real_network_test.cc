@@ -13,6 +13,7 @@
 
 #include "common/env/real_executor.h"
 #include "common/env/real_file_system.h"
+#include "common/error.h"
 #include "common/task_group.h"
 
 namespace cairn {
@@ -249,6 +250,15 @@ TEST_F(RealNetworkTest, RefusedAndUnknownSayWhere) {
   const absl::Status unresolved = Connect(unknown).status();
   EXPECT_FALSE(unresolved.ok());
   EXPECT_THAT(std::string(unresolved.message()), HasSubstr("no-such-host.invalid:1"));
+}
+
+TEST_F(RealNetworkTest, ANameCanBeCheckedBeforeItIsUsed) {
+  EXPECT_TRUE(CheckResolves("127.0.0.1").ok());
+  EXPECT_TRUE(CheckResolves("::1").ok());
+  EXPECT_TRUE(CheckResolves("localhost").ok());
+  const absl::Status unknown = CheckResolves("no-such-host.invalid");
+  EXPECT_EQ(KindOf(unknown), ErrorKind::kNotFound);
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("the host name no-such-host.invalid cannot be resolved: "));
 }
 
 TEST_F(RealNetworkTest, NamesAreResolved) {

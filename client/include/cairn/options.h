@@ -4,6 +4,7 @@
 // file_reader.h. Needs C++20 and Abseil.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -31,6 +32,9 @@ struct ClientOptions {
   absl::Duration socket_timeout = absl::Seconds(60);        // dfs.client.socket-timeout.
   absl::Duration lease_renew_interval = absl::Seconds(20);  // dfs.client.lease.renew.interval.
   bool verify_checksums = true;
+  // Called once by a call that has waited 2 s for the NameNode: why, and how long it will go on trying. On a thread of the library's;
+  // must not block.
+  std::function<void(const std::string& why, absl::Duration left)> on_waiting;
 };
 
 // Of one new file.
