@@ -1,5 +1,7 @@
 #include "datanode/storage/version_file.h"
 
+#include <utility>
+
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
@@ -33,25 +35,31 @@ absl::StatusOr<uint64_t> NumberOf(const Object& object, const std::string& key) 
   return value;
 }
 
-}  // namespace
-
-std::string EncodeVersion(const VersionRecord& record) {
-  Object object;
-  auto& fields = *object.mutable_fields();
-  fields["layout"].set_number_value(record.layout);
-  fields["clusterId"].set_string_value(record.cluster_id);
-  fields["poolId"].set_string_value(absl::BytesToHexString(record.pool_id));
-  fields["datanodeUuid"].set_string_value(record.datanode_uuid);
-  fields["storageUuid"].set_string_value(record.storage_uuid);
-  fields["highestEpoch"].set_string_value(std::to_string(record.highest_epoch));
-  fields["highestBlockId"].set_string_value(std::to_string(record.highest_block_id));
-  fields["highestGenerationStamp"].set_string_value(std::to_string(record.highest_generation_stamp));
+std::string Quoted(const std::string& text) {
+  google::protobuf::Value value;
+  value.set_string_value(text);
   std::string json;
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  const auto printed = google::protobuf::util::MessageToJsonString(object, &json, options);
+  const auto printed = google::protobuf::util::MessageToJsonString(value, &json);
   static_cast<void>(printed);  // Fails only for numbers that are not finite.
   return json;
+}
+
+}  // namespace
+
+// Line by line in a fixed order, so that the same record is the same bytes: a protobuf map would follow its hashes.
+std::string EncodeVersion(const VersionRecord& record) {
+  const std::pair<const char*, std::string> texts[] = {
+      {"clusterId", record.cluster_id},
+      {"poolId", absl::BytesToHexString(record.pool_id)},
+      {"datanodeUuid", record.datanode_uuid},
+      {"storageUuid", record.storage_uuid},
+      {"highestEpoch", std::to_string(record.highest_epoch)},
+      {"highestBlockId", std::to_string(record.highest_block_id)},
+      {"highestGenerationStamp", std::to_string(record.highest_generation_stamp)},
+  };
+  std::string json = fmt::format("{{\n \"layout\": {}", record.layout);
+  for (const auto& [key, text] : texts) json += fmt::format(",\n \"{}\": {}", key, Quoted(text));
+  return json + "\n}\n";
 }
 
 absl::StatusOr<VersionRecord> DecodeVersion(std::string_view json) {

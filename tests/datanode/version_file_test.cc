@@ -35,6 +35,23 @@ TEST(VersionFile, ComesBackAsItWas) {
   EXPECT_EQ(record->highest_generation_stamp, 1005u);
 }
 
+TEST(VersionFile, IsTheSameBytesEachTime) {
+  EXPECT_EQ(EncodeVersion(Some()), R"({
+ "layout": 1,
+ "clusterId": "CID-1",
+ "poolId": "0001706f6f6c2d706f6f6c2d706f6f6c",
+ "datanodeUuid": "node",
+ "storageUuid": "storage",
+ "highestEpoch": "7",
+ "highestBlockId": "9007199254740993",
+ "highestGenerationStamp": "1005"
+}
+)");
+  VersionRecord odd = Some();
+  odd.cluster_id = "a \"quoted\" \\ name";
+  EXPECT_EQ(DecodeVersion(EncodeVersion(odd))->cluster_id, odd.cluster_id);
+}
+
 TEST(VersionFile, ReadsWhatAPersonMayHaveWritten) {
   const auto record = DecodeVersion(R"({"storageUuid":"s","layout":1,"datanodeUuid":"d","poolId":"","clusterId":"","comment":[1,2]})");
   ASSERT_THAT(record, IsOk());
