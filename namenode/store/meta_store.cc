@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <rocksdb/db.h>
+#include <rocksdb/perf_context.h>
 #include <rocksdb/write_batch.h>
 
 #include "common/check.h"
@@ -40,9 +41,31 @@ struct Database {
   }
   rocksdb::ColumnFamilyHandle* handle(Family family) const { return handles[static_cast<size_t>(family)]; }
 
+  // A scan of `family` had to step over the tombstones of `count` deleted rows. Tombstones in memory are never compacted away, so if they
+  // are many the family is written to a table, which its many tombstones have compacted at once (rocksdb_options.cc): the next scan of
+  // that range has none to step over.
+  void NoteSkipped(Family family, uint64_t count) const {
+    tombstones_skipped.fetch_add(count, std::memory_order_relaxed);
+    if (simulated || count < kTombstonesWorthAFlush) return;
+    uint64_t deletes = 0;
+    if (!db->GetIntProperty(handle(family), rocksdb::DB::Properties::kNumDeletesActiveMemTable, &deletes)) return;
+    if (deletes < kTombstonesWorthAFlush) return;
+    rocksdb::FlushOptions options;
+    options.wait = false;
+    options.allow_write_stall = true;
+    db->Flush(options, handle(family)).PermitUncheckedError();  // If it fails now, a later scan asks again.
+  }
+
+  static constexpr uint64_t kTombstonesWorthAFlush = 2048;  // As many as have a table compacted.
+
+  bool simulated = false;
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // By family; the unused default family comes last.
+  mutable std::atomic<uint64_t> tombstones_skipped{0};
 };
+
+// RocksDB counts per thread, also without being asked.
+uint64_t SkippedByThisThread() { return rocksdb::get_perf_context()->internal_delete_skipped_count; }
 
 class DatabaseCursor : public Cursor {
  public:
@@ -53,12 +76,24 @@ class DatabaseCursor : public Cursor {
     options.snapshot = snapshot_.get();
     if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
     iterator_.reset(database_->db->NewIterator(options, database_->handle(family)));
+    const uint64_t skipped = SkippedByThisThread();
     iterator_->Seek(ToSlice(begin));
+    skipped_ += SkippedByThisThread() - skipped;
   }
+  ~DatabaseCursor() override {
+    iterator_.reset();
+    if (skipped_ > 0) database_->NoteSkipped(family_, skipped_);
+  }
+  DatabaseCursor(const DatabaseCursor&) = delete;
+  DatabaseCursor& operator=(const DatabaseCursor&) = delete;
   bool Valid() const override { return iterator_->Valid(); }
   std::string_view key() const override { return ToView(iterator_->key()); }
   std::string_view value() const override { return ToView(iterator_->value()); }
-  void Next() override { iterator_->Next(); }
+  void Next() override {
+    const uint64_t skipped = SkippedByThisThread();
+    iterator_->Next();
+    skipped_ += SkippedByThisThread() - skipped;
+  }
   absl::Status status() const override {
     const rocksdb::Status status = iterator_->status();
     return status.ok() ? absl::OkStatus() : ReadError(status, family_);
@@ -71,6 +106,7 @@ class DatabaseCursor : public Cursor {
   const std::string end_;
   const Slice end_slice_;
   std::unique_ptr<rocksdb::Iterator> iterator_;  // Before what it points into is gone.
+  uint64_t skipped_ = 0;                         // Tombstones.
 };
 
 // One state of the database; without a snapshot the newest, for the writer, under whom nothing changes.
@@ -175,6 +211,8 @@ class RocksMetaStore : public MetaStore {
     return FromRocksdb(database_->db->Flush(options, database_->handles), "starting a flush");
   }
 
+  uint64_t tombstones_skipped() const override { return database_->tombstones_skipped.load(std::memory_order_relaxed); }
+
   uint64_t EstimatedRows(Family family) const override {
     uint64_t rows = 0;
     return database_->db->GetIntProperty(database_->handle(family), rocksdb::DB::Properties::kEstimateNumKeys, &rows) ? rows : 0;
@@ -199,6 +237,7 @@ absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const MetaStore::Options&
   for (size_t i = 0; i < kFamilyCount; ++i) families.emplace_back(std::string(FamilyName(static_cast<Family>(i))), rocks);
   families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocks);
   auto database = std::make_shared<Database>();
+  database->simulated = options.simulated;
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(rocks, options.directory, families, &database->handles, &opened);
   database->db.reset(opened);

@@ -42,6 +42,8 @@ class MetaStore {
   virtual uint64_t applied_index() const = 0;
   // Starts writing all families from memory to tables, and does not wait for it. For simulations, which flush by counts of their own.
   virtual absl::Status StartFlush() = 0;
+  // Tombstones of deleted rows that scans had to step over, the writer's and readers', since it was opened.
+  virtual uint64_t tombstones_skipped() const = 0;
   // Row count estimates and RocksDB figures, for metrics.
   virtual uint64_t EstimatedRows(Family family) const = 0;
 };

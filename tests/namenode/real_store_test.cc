@@ -99,6 +99,98 @@ TEST_F(RealStoreTest, WriterReadersFlushesAndRestarts) {
   for (int i = 0; i < kChanges; i += 97) EXPECT_TRUE(ResolvePath(*view, fmt::format("/d{}/{:0>200}", i % 50, i)).ok()) << i;
 }
 
+// A namespace on the real store, changed without a writer's thread, many changes a batch.
+class Tombstones : public RealStoreTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(NamenodeDirectory::Format(directory_, {}, env_.get()).ok());
+    MetaStore::Options options;  // Its own sizes: all of it stays in memory unless somebody writes it out.
+    auto opened = NamenodeDirectory::Open(directory_, options, env_.get());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    opened_ = *std::move(opened);
+  }
+  MetaStore& store() { return opened_->store(); }
+
+  v1::MutationResult Do(v1::Mutation mutation) {
+    mutation.set_time_ms(cairn::testing::kTestStartMs);
+    if (txn_ == nullptr) txn_ = store().NewTransaction();
+    const auto result = Apply(mutation, *txn_);
+    EXPECT_TRUE(result.ok() && !result->has_error()) << result.status() << (result.ok() ? result->error().message() : "");
+    if (txn_->ApproximateBytes() > 200'000) Commit();
+    return result.ok() ? *result : v1::MutationResult();
+  }
+  void Commit() {
+    if (txn_ == nullptr) return;
+    const absl::Status written = store().Write(txn_->TakeEffects(), /*sync=*/false);
+    EXPECT_TRUE(written.ok()) << written;
+    store().Publish();
+    txn_.reset();
+  }
+  void MakeFiles(const std::string& directory, int count) {
+    for (int i = 0; i < count; ++i) {
+      const v1::MutationResult file = Do(cairn::testing::CreateMutation(fmt::format("{}/{:06}", directory, i), "me", {1}));
+      v1::Mutation complete = cairn::testing::CompleteMutation(file, "me");
+      *complete.mutable_complete()->mutable_last() = cairn::testing::MakeCommit(file.block(), 10, {1});
+      Do(complete);
+    }
+    Commit();
+  }
+  // Tombstones that a listing of the whole directory steps over.
+  uint64_t SkippedByListing(const std::string& directory, size_t entries) {
+    const uint64_t before = store().tombstones_skipped();
+    const auto listing = ListDirectory(*store().Snapshot(), directory, "", 100'000);
+    EXPECT_TRUE(listing.ok()) << listing.status();
+    if (listing.ok()) {
+      EXPECT_EQ(listing->entries.size(), entries);
+    }
+    return store().tombstones_skipped() - before;
+  }
+  std::unique_ptr<NamenodeDirectory> opened_;
+  std::unique_ptr<StoreTransaction> txn_;
+};
+
+// Counted, not timed: the parent of a deleted tree and its neighbours are listed as before, right after the delete, while the tree is
+// freed, and afterwards. Once with directories that go row by row, and once with one that goes as a range.
+TEST_F(Tombstones, OfADeletedTreeAreInNoListingsWay) {
+  for (const int files_in_each : {100, 2'000}) {
+    const std::string parent = fmt::format("/of{}", files_in_each);
+    for (const char* name : {"/a", "/z"}) MakeFiles(parent + name, 50);
+    for (int i = 0; i < 2'000 / files_in_each; ++i) MakeFiles(fmt::format("{}/m/{}", parent, i), files_in_each);
+    EXPECT_EQ(SkippedByListing(parent, 3), 0u);
+    Do(cairn::testing::DeleteMutation(parent + "/m", true));
+    Commit();
+    EXPECT_LE(SkippedByListing(parent, 2), 1u);
+    bool done = false;
+    for (int steps = 0; !done; ++steps) {
+      v1::Mutation step;
+      step.mutable_reclaim_step()->set_work_id(files_in_each == 100 ? 1 : 2);
+      step.mutable_reclaim_step()->set_max_entries(256);
+      done = Do(step).done();
+      Commit();
+      if (steps % 8 != 0 && !done) continue;
+      EXPECT_LE(SkippedByListing(parent, 2), 1u);
+      EXPECT_EQ(SkippedByListing(parent + "/a", 50), 0u);
+      EXPECT_EQ(SkippedByListing(parent + "/z", 50), 0u);
+    }
+  }
+}
+
+// Files deleted one by one leave their tombstones where their directory is listed. The listing that steps over too many has them written
+// out and compacted away, so that others have none.
+TEST_F(Tombstones, OfFilesDeletedOneByOneGoWhenAListingMeetsThem) {
+  MakeFiles("/d", 5'000);
+  for (int i = 0; i < 4'990; ++i) Do(cairn::testing::DeleteMutation(fmt::format("/d/{:06}", i), false));
+  Commit();
+  EXPECT_GE(SkippedByListing("/d", 10), 4'500u);
+  uint64_t skipped = 1;
+  const SteadyTime deadline = env_->clock().Now() + absl::Seconds(30);
+  while (skipped > 0 && env_->clock().Now() < deadline) {
+    env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(20));
+    skipped = SkippedByListing("/d", 10);
+  }
+  EXPECT_EQ(skipped, 0u);
+}
+
 TEST_F(RealStoreTest, TheDirectoryIsLocked) {
   ASSERT_TRUE(NamenodeDirectory::Format(directory_, {}, env_.get()).ok());
   const auto opened = Open();
