@@ -103,8 +103,10 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "NameNode: namespace"},
     {"cairn.namenode.block-cache", ValueType::kBytes, "256m", "", 8388608, kMost, "Memory for rows of the namespace read from disk.",
      "NameNode: namespace"},
-    {"cairn.namenode.reclaim.batch", ValueType::kInt, "1000", "", 1, 100000, "Entries of a deleted directory freed by one mutation.",
-     "NameNode: namespace"},
+    {"cairn.namenode.reclaim.batch", ValueType::kInt, "1000", "", 1, 1024,
+     "Most files, directories and blocks of deleted trees freed by one change of the namespace.", "NameNode: namespace"},
+    {"cairn.namenode.reclaim.step-time", ValueType::kDuration, "2ms", "ms", 0, kMost,
+     "How long the writer may spend on one such change; while others use it, half of that.", "NameNode: namespace"},
     // DataNode: directories and addresses.
     {"dfs.datanode.data.dir", ValueType::kList, "/var/lib/cairn/datanode", "", 0, kMost,
      "Directories of replicas, one a disk. A storage type such as [SSD] before one is allowed and ignored.",

@@ -126,8 +126,18 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
         report->set_blocks(store.EstimatedRows(Family::kBlock));
       },
       &env->clock(), parts.options.software_version);
+  parts.admin->SetReclaimer(parts.reclaimer.get());
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
                                                     parts.replicas.get(), &store);
+  parts.writer->SetObserver([observe = ObserveCommits(
+                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
+                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
+                             limits = parts.limits.get(),
+                             rows = parts.metrics->RowsObserver()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
+    observe(batch);
+    limits->OnCommit(batch);
+    rows(batch);
+  });
   parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
 

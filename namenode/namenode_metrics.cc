@@ -31,7 +31,18 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_CALL_SERIES)
 #undef CAIRN_CALL_SERIES
 
-  gauge("cairn_reclaim_works", "Deleted subtrees that are still to be freed.", {}, [reclaimer] { return reclaimer->stats().pending; });
+  const google::protobuf::OneofDescriptor* const ops = v1::Mutation::descriptor()->FindOneofByName("op");
+  for (int i = 0; i < ops->field_count(); ++i)
+    rows_[ops->field(i)->number()] = registry->NewCounter("cairn_namespace_rows_total", "Rows written and deleted, by kind of change.",
+                                                          {{"op", ops->field(i)->name()}});
+
+  gauge("cairn_reclaim_works", "Deleted subtrees that are still to be freed.", {}, [reclaimer] { return reclaimer->stats().works; });
+  gauge("cairn_reclaim_left_inodes", "Files and directories in them.", {}, [reclaimer] { return reclaimer->stats().left_inodes; });
+  gauge("cairn_reclaim_left_bytes", "Bytes in them, of one replica.", {}, [reclaimer] { return reclaimer->stats().left_bytes; });
+  gauge("cairn_reclaim_entries_per_second", "Inodes and blocks freed, over the last 10 s.", {},
+        [reclaimer] { return reclaimer->stats().entries_per_second; });
+  gauge("cairn_reclaim_paused", "1 while an operator has paused it.", {}, [reclaimer] { return reclaimer->stats().paused ? 1 : 0; });
+  counter("cairn_reclaim_entries_total", "Inodes and blocks freed.", {}, [reclaimer] { return reclaimer->stats().entries_freed; });
   gauge("cairn_reclaim_oldest_age_seconds", "Age of the oldest of them.", {},
         [reclaimer] { return absl::ToDoubleSeconds(reclaimer->stats().oldest_age); });
   counter("cairn_reclaim_blocks_total", "Blocks freed.", {}, [reclaimer] { return reclaimer->stats().blocks_freed; });
@@ -61,6 +72,8 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
       return count;
     });
   }
+  counter("cairn_namespace_tombstones_skipped_total", "Deleted rows that scans of the namespace had to step over.", {},
+          [store] { return store->tombstones_skipped(); });
   gauge("cairn_inodes", "Files and directories, an estimate.", {}, [store] { return store->EstimatedRows(Family::kInode); });
   gauge("cairn_blocks_total_count", "Blocks, an estimate.", {}, [store] { return store->EstimatedRows(Family::kBlock); });
 }
@@ -69,6 +82,14 @@ NamespaceWriter::CommitObserver NamenodeMetrics::CommitObserver() {
   return [sync = sync_seconds_, size = batch_size_](const NamespaceWriter::CommitSample& sample) mutable {
     sync.Observe(sample.commit_time);
     size.Observe(static_cast<double>(sample.mutations));
+  };
+}
+
+NamespaceWriter::Observer NamenodeMetrics::RowsObserver() {
+  return [rows = rows_](const std::vector<NamespaceWriter::Applied>& batch) mutable {
+    for (const NamespaceWriter::Applied& applied : batch)
+      if (const auto found = rows.find(applied.mutation->op_case()); found != rows.end())
+        found->second.Increment(static_cast<double>(applied.rows));
   };
 }
 

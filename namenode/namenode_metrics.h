@@ -26,6 +26,7 @@ class NamenodeMetrics {
                   ReplicaPlane* replicas, const MetaStore* store);
 
   NamespaceWriter::CommitObserver CommitObserver();
+  NamespaceWriter::Observer RowsObserver();
   ClientService::CallObserver CallObserver();
 
  private:
@@ -38,6 +39,7 @@ class NamenodeMetrics {
   std::vector<std::unique_ptr<metrics::Registry::Callback>> callbacks_;
   metrics::Histogram sync_seconds_;
   metrics::Histogram batch_size_;
+  std::map<int, metrics::Counter> rows_;                  // By Mutation::OpCase; fixed after construction.
   std::map<std::string, CallSeries, std::less<>> calls_;  // By name; fixed after construction.
 };
 

@@ -16,6 +16,8 @@ class NamespaceAccess {
   virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
   // As NamespaceWriter::Submit.
   virtual void Submit(v1::Mutation mutation, NamespaceWriter::Done done) = 0;
+  // As NamespaceWriter::stats: how busy the writer is, for background work that gives way.
+  virtual NamespaceWriter::Stats WriterStats() const { return {}; }
 };
 
 // The real one. Both pointers outlive this.
@@ -24,6 +26,7 @@ class StoredNamespace : public NamespaceAccess {
   StoredNamespace(MetaStore* store, NamespaceWriter* writer) : store_(store), writer_(writer) {}
   std::shared_ptr<const ReadView> Snapshot() const override { return store_->Snapshot(); }
   void Submit(v1::Mutation mutation, NamespaceWriter::Done done) override { writer_->Submit(std::move(mutation), std::move(done)); }
+  NamespaceWriter::Stats WriterStats() const override { return writer_->stats(); }
 
  private:
   MetaStore* store_;

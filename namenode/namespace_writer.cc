@@ -24,6 +24,7 @@ struct Pending {
   SteadyTime queued_at;
   absl::StatusOr<v1::MutationResult> result = absl::InternalError("not applied");
   bool acted = false;
+  uint64_t rows = 0;
 };
 using Group = std::vector<Pending>;
 
@@ -67,6 +68,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   std::atomic<uint64_t> mutations{0};
   std::atomic<uint64_t> acted{0};
   std::atomic<uint64_t> refused{0};
+  std::atomic<int64_t> reclaim_ns{0};
 };
 
 void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
@@ -146,9 +148,13 @@ void NamespaceWriter::Impl::Turn() {
 absl::Status NamespaceWriter::Impl::ApplyOne(Pending& pending, StoreTransaction& txn) {
   if (pending.mutation.time_ms() == 0) pending.mutation.set_time_ms(absl::ToUnixMillis(clock->WallNow()));
   const uint64_t writes = txn.writes();
+  const bool reclaim = pending.mutation.has_reclaim_step();
+  const SteadyTime begun = reclaim ? clock->Now() : SteadyTime();
   pending.result = apply(pending.mutation, txn);
+  if (reclaim) reclaim_ns.fetch_add(absl::ToInt64Nanoseconds(clock->Now() - begun), std::memory_order_relaxed);
   if (!pending.result.ok()) return pending.result.status();
-  pending.acted = txn.writes() != writes;
+  pending.rows = txn.writes() - writes;
+  pending.acted = pending.rows != 0;
   CAIRN_CHECK(!(pending.acted && pending.result->has_error()), "a refused mutation has written");
   return absl::OkStatus();
 }
@@ -164,7 +170,7 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
   if (observer) {
     std::vector<Applied> applied;
     for (const Pending& pending : group)
-      if (pending.acted) applied.push_back({&pending.mutation, &*pending.result});
+      if (pending.acted) applied.push_back({&pending.mutation, &*pending.result, pending.rows});
     observer(applied);
   }
   if (const absl::Status lost = FaultPoint("namespace_writer.before_answer"); lost.ok()) {
@@ -245,6 +251,7 @@ NamespaceWriter::Stats NamespaceWriter::stats() const {
   stats.mutations = impl_->mutations.load(std::memory_order_relaxed);
   stats.acted = impl_->acted.load(std::memory_order_relaxed);
   stats.refused = impl_->refused.load(std::memory_order_relaxed);
+  stats.reclaim_time = absl::Nanoseconds(impl_->reclaim_ns.load(std::memory_order_relaxed));
   const SteadyTime now = impl_->clock->Now();
   const MutexLock lock(impl_->mu);
   stats.queued = impl_->queue.size();

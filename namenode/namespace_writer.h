@@ -40,6 +40,7 @@ class NamespaceWriter {
   struct Applied {
     const v1::Mutation* mutation;
     const v1::MutationResult* result;
+    uint64_t rows;  // Written by it; what it shares with others of its batch is counted for each.
   };
   using Observer = absl::AnyInvocable<void(const std::vector<Applied>&)>;
 
@@ -57,6 +58,8 @@ class NamespaceWriter {
     uint64_t refused = 0;    // Of these: answered with an error.
     size_t queued = 0;
     absl::Duration oldest_age;  // Of what is queued; 0 when nothing is.
+    // Spent on applying steps of the reclaimer, which fits the size of its steps to it.
+    absl::Duration reclaim_time;
   };
 
   // All pointers outlive this.

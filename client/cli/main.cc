@@ -24,6 +24,7 @@
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
 #include "client/cli/dfsadmin_quota.h"
+#include "client/cli/dfsadmin_reclaim.h"
 #include "client/cli/shell.h"
 #include "client/cli/signals.h"
 #include "client/src/user_name.h"
@@ -172,9 +173,12 @@ int Run(std::vector<std::string> words) {
   };
   int result = kSuccess;
   if (admin) {
-    const auto ask = [&env, &namenode, &shell] { return AskClusterReport(env.get(), namenode, shell.user, absl::Seconds(30)); };
+    const AdminTarget target{.env = env.get(), .namenode = namenode, .user = shell.user};
     const auto now = [&env] { return env->clock().WallNow(); };
-    std::vector<Verb> verbs = AdminVerbs(ask, now);
+    std::vector<Verb> verbs =
+        AdminVerbs([&target] { return CallAdmin(target, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest()); }, now);
+    verbs.push_back(ReclaimVerb(
+        [&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
     for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
     result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
   } else {

@@ -3,7 +3,7 @@
 #include "cairn/admin.pb.h"
 #include "common/api/callback.h"
 
-#define CAIRN_NAMENODE_ADMIN_CALLS(X) X(ClusterReport) X(SetFault)
+#define CAIRN_NAMENODE_ADMIN_CALLS(X) X(ClusterReport) X(SetFault) X(Reclaim)
 
 namespace cairn::api {
 

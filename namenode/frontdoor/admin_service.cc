@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/error.h"
 #include "common/fault_points.h"
 
 namespace cairn::namenode {
@@ -26,6 +29,37 @@ void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest reques
   v1::SetFaultResponse response;
   response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
   done(std::move(response));
+}
+
+void AdminService::Reclaim(api::CallContext context, v1::ReclaimRequest request, api::Done<v1::ReclaimResponse> done) {
+  static_cast<void>(context);
+  if (reclaimer_ == nullptr) return done(MakeError(ErrorKind::kUnsupported, "nothing is reclaimed here"));
+  auto answer = [this, done = std::move(done)](const absl::Status& status) mutable {
+    if (!status.ok()) return done(status);
+    const Reclaimer::Stats stats = reclaimer_->stats();
+    v1::ReclaimResponse response;
+    response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+    response.set_paused(stats.paused);
+    response.set_pace(stats.pace);
+    response.set_works(stats.works);
+    response.set_left_inodes(stats.left_inodes);
+    response.set_left_bytes(stats.left_bytes);
+    response.set_oldest_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(stats.oldest_age)));
+    response.set_entries_per_second(stats.entries_per_second);
+    response.set_entries_freed(stats.entries_freed);
+    response.set_blocks_freed(stats.blocks_freed);
+    done(std::move(response));
+  };
+  if (request.action() == v1::ReclaimRequest::STATUS) return answer(absl::OkStatus());
+  const std::string& user = request.header().user();
+  if (is_superuser_ && !is_superuser_(user))
+    return answer(MakeError(ErrorKind::kPermission, fmt::format("Access denied for user {}. Superuser privilege is required", user)));
+  switch (request.action()) {
+    case v1::ReclaimRequest::PAUSE: return reclaimer_->SetPaused(true, std::move(answer));
+    case v1::ReclaimRequest::RESUME: return reclaimer_->SetPaused(false, std::move(answer));
+    case v1::ReclaimRequest::PACE: return reclaimer_->SetPace(request.entries_per_second(), std::move(answer));
+    default: return answer(MakeError(ErrorKind::kInvalidArgument, fmt::format("reclaim: unknown action {}", int{request.action()})));
+  }
 }
 
 }  // namespace cairn::namenode

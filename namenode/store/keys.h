@@ -71,7 +71,7 @@ std::string RetryKey(std::string_view client_id, uint32_t slot);
 std::string DatanodeKey(StorageNumber storage);
 std::optional<StorageNumber> ParseDatanodeKey(std::string_view key);
 
-// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys; u64 where nothing is said.
+// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys and reclaim_control; u64 where nothing is said.
 inline constexpr std::string_view kMetaClusterId = "cluster_id";
 inline constexpr std::string_view kMetaPoolId = "pool_id";
 inline constexpr std::string_view kMetaNextInodeId = "next_inode_id";
@@ -86,6 +86,7 @@ inline constexpr std::string_view kMetaLastMutationTime = "last_mutation_time";
 inline constexpr std::string_view kMetaBlockTokenKeys = "block_token_keys";
 // "1" after a DataNode proved that this namespace was rolled back, until an operator confirms.
 inline constexpr std::string_view kMetaKeepUnknownReplicas = "keep_unknown_replicas";
+inline constexpr std::string_view kMetaReclaimControl = "reclaim_control";  // A ReclaimControl; absent: as its defaults.
 
 inline constexpr uint64_t kNamespaceLayoutVersion = 1;
 

@@ -14,6 +14,7 @@
 #include "client/cli/dfs_transfer.h"
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin_quota.h"
+#include "client/cli/dfsadmin_reclaim.h"
 #include "common/error.h"
 #include "tests/client/fake_file_system.h"
 #include "tests/testing/temporary_directory.h"
@@ -31,6 +32,7 @@ class ShellTest : public ::testing::Test {
     shell_.out = &out_;
     shell_.err = &err_;
     shell_.user = "flink";
+    shell_.address = "cairn://nn:8021";
     shell_.interrupted = &interrupted_;
     shell_.read_input = [this](std::span<char> into) {
       return static_cast<long>(input_.readsome(into.data(), static_cast<long>(into.size())));
@@ -413,6 +415,56 @@ TEST_F(ShellTest, GetWritesWholeFilesOnly) {
 TEST_F(ShellTest, CatOfADirectoryIsRefused) {
   EXPECT_EQ(Run({"-cat", "/"}), 1);
   EXPECT_EQ(err(), "cat: `/': Is a directory\n");
+}
+
+TEST_F(ShellTest, AdminReclaimSaysHowItGoesAndIsABrake) {
+  v1::ReclaimResponse answer;
+  std::vector<v1::ReclaimRequest> asked;
+  absl::Status fail;
+  verbs_ = {ReclaimVerb([&](v1::ReclaimRequest request) -> absl::StatusOr<v1::ReclaimResponse> {
+    asked.push_back(request);
+    if (!fail.ok()) return fail;
+    return answer;
+  })};
+  answer.set_works(2);
+  answer.set_left_inodes(1'000'001);
+  answer.set_left_bytes(3 << 20);
+  answer.set_oldest_age_ms(61'500);
+  answer.set_entries_per_second(1234.4);
+  answer.set_entries_freed(10);
+  answer.set_blocks_freed(4);
+  const std::string expected =
+      "Reclaim: running\n"
+      "Pace: unlimited\n"
+      "Deleted trees to free: 2\n"
+      "Files and directories left: 1000001\n"
+      "Bytes left: 3145728 (3.00 MB)\n"
+      "Oldest: 61.5 s\n"
+      "Freed per second: 1234 entries\n"
+      "Freed since start: 10 entries, 4 blocks\n";
+  EXPECT_EQ(Run({"-reclaim"}), 0);
+  EXPECT_EQ(out(), expected);
+  EXPECT_EQ(Run({"-reclaim", "status"}), 0);
+  EXPECT_EQ(out(), expected);
+  answer.set_paused(true);
+  EXPECT_EQ(Run({"-reclaim", "pause"}), 0);
+  EXPECT_EQ(out(), "Reclaim is paused\n");
+  EXPECT_EQ(asked.back().action(), v1::ReclaimRequest::PAUSE);
+  answer.set_paused(false);
+  EXPECT_EQ(Run({"-reclaim", "resume"}), 0);
+  EXPECT_EQ(out(), "Reclaim is resumed\n");
+  EXPECT_EQ(asked.back().action(), v1::ReclaimRequest::RESUME);
+  answer.set_pace(500);
+  EXPECT_EQ(Run({"-reclaim", "pace", "500"}), 0);
+  EXPECT_EQ(out(), "Reclaim pace is 500 entries per second\n");
+  EXPECT_EQ(asked.back().entries_per_second(), 500u);
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {"-reclaim", "pace"}, {"-reclaim", "pace", "fast"}, {"-reclaim", "pace", "-1"}, {"-reclaim", "stop"}, {"-reclaim", "pause", "now"}})
+    EXPECT_EQ(Run(wrong), 255) << wrong.back();
+  EXPECT_EQ(asked.size(), 5u);
+  fail = MakeError(ErrorKind::kPermission, "Access denied for user ada. Superuser privilege is required");
+  EXPECT_EQ(Run({"-reclaim", "pause"}), 1);
+  EXPECT_EQ(err(), "reclaim: Access denied for user ada. Superuser privilege is required\n");
 }
 
 TEST(CliOptions, GenericOptionsComeBeforeTheVerb) {

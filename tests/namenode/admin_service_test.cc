@@ -5,6 +5,9 @@
 #include "common/error.h"
 #include "common/fault_points.h"
 #include "tests/namenode/replica_cluster.h"
+#include "tests/testing/builders.h"
+#include "tests/testing/memory_namespace.h"
+#include "tests/testing/sim_world.h"
 
 namespace cairn::namenode::testing {
 namespace {
@@ -41,6 +44,72 @@ TEST(AdminService, SetFaultArmsAndRefusesNonsense) {
   absl::Status status;
   service.SetFault({}, request, [&](const absl::StatusOr<v1::SetFaultResponse>& response) { status = response.status(); });
   EXPECT_EQ(KindOf(status), ErrorKind::kInvalidArgument);
+}
+
+// The admin service over a reclaimer whose namespace is in memory.
+class ReclaimCalls : public ::testing::Test {
+ protected:
+  ReclaimCalls() {
+    service_.SetReclaimer(&reclaimer_);
+    service_.SetSuperuserCheck([](const std::string& user) { return user == "root"; });
+    for (int i = 0; i < 10; ++i) space_.WriteFile("/d/" + std::to_string(i), {5});
+    space_.now_ms = absl::ToUnixMillis(process_->clock().WallNow());
+    space_.Must(cairn::testing::DeleteMutation("/d", true));
+  }
+  absl::StatusOr<v1::ReclaimResponse> Call(v1::ReclaimRequest::Action action, uint64_t pace = 0, const std::string& user = "root") {
+    v1::ReclaimRequest request;
+    request.mutable_header()->set_user(user);
+    request.set_action(action);
+    request.set_entries_per_second(pace);
+    std::optional<absl::StatusOr<v1::ReclaimResponse>> answer;
+    service_.Reclaim({}, request, [&](absl::StatusOr<v1::ReclaimResponse> response) { answer = std::move(response); });
+    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
+    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+  }
+
+  cairn::testing::SimWorld world_{cairn::testing::SimOptions{.seed = 1}};
+  cairn::testing::SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
+  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
+  std::unique_ptr<Executor> executor_ = process_->executors().NewExecutor("background");
+  cairn::testing::TestNamespace space_;
+  cairn::testing::MemoryNamespace access_{&space_, writer_.get()};
+  Reclaimer reclaimer_{{}, &access_, executor_.get()};
+  AdminService service_{nullptr, nullptr, &process_->clock(), ""};
+};
+
+TEST_F(ReclaimCalls, PauseResumePaceAndStatus) {
+  auto answer = Call(v1::ReclaimRequest::PAUSE);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->paused());
+  reclaimer_.Start();
+  world_.RunFor(absl::Seconds(5));
+  answer = Call(v1::ReclaimRequest::STATUS);
+  EXPECT_TRUE(answer->paused());
+  EXPECT_EQ(answer->works(), 1u);
+  EXPECT_EQ(answer->left_inodes(), 11u);
+  EXPECT_EQ(answer->left_bytes(), 50u);
+  EXPECT_GE(answer->oldest_age_ms(), 5'000u);
+  EXPECT_EQ(Call(v1::ReclaimRequest::PACE, 12)->pace(), 12u);
+  EXPECT_FALSE(Call(v1::ReclaimRequest::RESUME)->paused());
+  world_.RunFor(absl::Seconds(5));
+  answer = Call(v1::ReclaimRequest::STATUS);
+  EXPECT_EQ(answer->works(), 0u);
+  EXPECT_EQ(answer->entries_freed(), 21u);
+  EXPECT_EQ(answer->blocks_freed(), 10u);
+  EXPECT_EQ(answer->pace(), 12u);
+  EXPECT_GT(answer->entries_per_second(), 0);
+}
+
+TEST_F(ReclaimCalls, OnlySuperusersChangeAnything) {
+  for (const auto action : {v1::ReclaimRequest::PAUSE, v1::ReclaimRequest::RESUME, v1::ReclaimRequest::PACE}) {
+    const absl::Status refused = Call(action, 1, "ada").status();
+    EXPECT_EQ(KindOf(refused), ErrorKind::kPermission);
+    EXPECT_EQ(refused.message(), "Access denied for user ada. Superuser privilege is required");
+  }
+  const auto status = Call(v1::ReclaimRequest::STATUS, 0, "ada");
+  EXPECT_TRUE(status.ok()) << status.status();
+  EXPECT_FALSE(status->paused());
+  EXPECT_EQ(status->pace(), 0u);
 }
 
 }  // namespace

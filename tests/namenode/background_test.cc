@@ -1,109 +1,18 @@
-// What works on the namespace in the background: the reclaimer, the lease monitor, the retry sweeper.
+// What works on the namespace in the background, the reclaimer apart.
 
 #include "namenode/lease_monitor.h"
 #include "namenode/limit_watch.h"
 #include "namenode/namespace/op_context.h"
 #include "namenode/namespace_gateway.h"
-#include "namenode/reclaimer.h"
 #include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/store/keys.h"
-#include "tests/testing/fake_replica_plane.h"
-#include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
+#include "tests/namenode/background_fixture.h"
 
 namespace cairn::namenode {
 namespace {
 
 using namespace testing;  // NOLINT: builders and matchers of this test.
-
-class Background : public ::testing::Test {
- protected:
-  size_t Rows(Family family) { return space_.view().rows(family).size(); }
-  void MakeFiles(const std::string& directory, int count) {
-    for (int i = 0; i < count; ++i) space_.Must(CreateMutation(directory + "/" + std::to_string(i), "me", {1, 2}));
-  }
-  bool RunUntil(absl::FunctionRef<bool()> done) {
-    return world_.RunUntil([&] { return done(); }, absl::Hours(1));
-  }
-  template <class Part>
-  void StopPart(Part& part) {
-    bool stopped = false;
-    part.Stop([&] { stopped = true; });
-    EXPECT_TRUE(RunUntil([&] { return stopped; }));
-  }
-
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> executor_ = process_->executors().NewExecutor("background");
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{4};
-};
-
-TEST_F(Background, TheReclaimerFreesAllInBoundedStepsAndTellsTheReplicaPlane) {
-  Reclaimer reclaimer({.entries_per_step = 16}, &access_, executor_.get());
-  access_.SetObserver(ObserveCommits(&replicas_, [&] { reclaimer.Kick(); }));
-  MakeFiles("/big", 100);
-  MakeFiles("/small", 1);
-  reclaimer.Start();
-  for (const char* path : {"/big", "/small"}) access_.Submit(DeleteMutation(path, true), [](const absl::StatusOr<v1::MutationResult>&) {});
-  ASSERT_TRUE(RunUntil([&] { return replicas_.freed.size() == 101 && Rows(Family::kWork) == 0; }));
-  EXPECT_EQ(Rows(Family::kInode), 1u);
-  EXPECT_EQ(Rows(Family::kBlock), 0u);
-  size_t steps = 0;
-  for (const v1::Mutation& mutation : access_.submitted()) steps += mutation.has_reclaim_step() ? 1 : 0;
-  EXPECT_GE(steps, 204u / 17);
-  world_.RunFor(absl::Milliseconds(10));
-  EXPECT_EQ(reclaimer.stats().works_done, 2u);
-  EXPECT_EQ(reclaimer.stats().entries_freed, 204u);
-  EXPECT_EQ(reclaimer.stats().pending, 0u);
-  StopPart(reclaimer);
-}
-
-TEST_F(Background, ALargeTreeDoesNotHoldUpASmallOne) {
-  MakeFiles("/big", 500);
-  MakeFiles("/small", 1);
-  space_.Must(DeleteMutation("/big", true));
-  space_.Must(DeleteMutation("/small", true));
-  Reclaimer reclaimer({.entries_per_step = 4, .steps_in_flight = 1}, &access_, executor_.get());
-  reclaimer.Start();
-  ASSERT_TRUE(RunUntil([&] { return Rows(Family::kWork) == 1; }));
-  EXPECT_GT(Rows(Family::kInode), 400u);
-  StopPart(reclaimer);
-}
-
-TEST_F(Background, ANewReclaimerGoesOnWhereTheLastOneStopped) {
-  MakeFiles("/big", 100);
-  space_.Must(DeleteMutation("/big", true));
-  {
-    Reclaimer first({.entries_per_step = 10}, &access_, executor_.get());
-    first.Start();
-    ASSERT_TRUE(RunUntil([&] { return Rows(Family::kInode) < 60; }));
-    StopPart(first);
-  }
-  const size_t left = Rows(Family::kInode);
-  EXPECT_GT(left, 1u);
-  Reclaimer second({.entries_per_step = 10}, &access_, executor_.get());
-  second.Start();
-  ASSERT_TRUE(RunUntil([&] { return Rows(Family::kWork) == 0; }));
-  EXPECT_EQ(Rows(Family::kInode), 1u);
-  StopPart(second);
-}
-
-TEST_F(Background, TheReclaimerTriesAgainAfterAFailure) {
-  MakeFiles("/d", 1);
-  space_.Must(DeleteMutation("/d", true));
-  access_.FailNext(absl::UnavailableError("full"), 3);
-  Reclaimer reclaimer({}, &access_, executor_.get());
-  reclaimer.Start();
-  ASSERT_TRUE(RunUntil([&] { return Rows(Family::kWork) == 0; }));
-  world_.RunFor(absl::Milliseconds(10));
-  EXPECT_EQ(reclaimer.stats().failed_steps, 3u);
-  StopPart(reclaimer);
-}
 
 v1::Mutation SetReplicationMutation(const std::string& path, uint32_t replication) {
   v1::Mutation mutation = MutationOf("");

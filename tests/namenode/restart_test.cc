@@ -85,9 +85,12 @@ class Restart : public ::testing::TestWithParam<bool> {
     namenode_ = std::make_unique<SmallNamenode>(machine_->StartProcess(), &replicas_);
   }
 
+  template <class Response>
+  using Answer = std::shared_ptr<std::optional<absl::StatusOr<Response>>>;
+
+  // Makes a call; its answer may never come.
   template <class Request, class Response>
-  absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request,
-                                uint64_t sequence) {
+  Answer<Response> Send(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request, uint64_t sequence) {
     v1::RequestHeader& header = *request.mutable_header();
     header.set_client_id(std::string(kTestClientId));
     header.set_user("ada");
@@ -98,6 +101,12 @@ class Restart : public ::testing::TestWithParam<bool> {
     auto answer = std::make_shared<std::optional<absl::StatusOr<Response>>>();
     (namenode_->service().*call)(api::CallContext(), std::move(request),
                                  [answer](absl::StatusOr<Response> response) { *answer = response; });
+    return answer;
+  }
+  template <class Request, class Response>
+  absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request,
+                                uint64_t sequence) {
+    const Answer<Response> answer = Send(call, std::move(request), sequence);
     world_.RunUntil([&] { return answer->has_value(); }, absl::Seconds(10));
     return answer->has_value() ? **answer : absl::DeadlineExceededError("not answered");
   }
@@ -151,6 +160,40 @@ TEST_P(Restart, RepeatedCallsActOnceAcrossIt) {
   RestartNamenode();
   EXPECT_TRUE(Call(&ClientService::Delete, remove, 5)->existed());
   EXPECT_FALSE(Call(&ClientService::Delete, remove, 6)->existed());
+}
+
+TEST_P(Restart, ADeleteOfManyThatWasHalfDoneGoesOnWhereItStood) {
+  v1::DeleteManyRequest request;
+  for (int i = 0; i < 600; ++i) {
+    const std::string path = "/d/" + std::to_string(i);
+    ASSERT_THAT(Create(path, static_cast<uint64_t>(i) + 1), IsOk());
+    request.add_paths(path);
+  }
+  request.add_paths("/d/599");
+  // The NameNode ends after the first part.
+  const auto left = [&] { return StatusOfPath(*namenode_->Snapshot(), "/d")->children(); };
+  Send(&ClientService::DeleteMany, request, 1000);
+  ASSERT_TRUE(world_.RunUntil([&] { return left() < 600; }, absl::Seconds(10)));
+  ASSERT_EQ(left(), 600u - 256);
+  RestartNamenode();
+  EXPECT_EQ(left(), 600u - 256);
+  bool made = false;  // Somebody else makes one again that was deleted: it is not the call's business any more.
+  namenode_->space().Submit(CreateMutation("/d/0", "other"), [&](const auto& result) { made = result.ok(); });
+  ASSERT_TRUE(world_.RunUntil([&] { return made; }, absl::Seconds(10)));
+
+  v1::DeleteManyRequest other = request;
+  other.mutable_paths()->RemoveLast();
+  EXPECT_THAT(Call(&ClientService::DeleteMany, other, 1000), HasReason("REQUEST_MISMATCH"));
+  std::string expected(600, '\0');
+  expected.push_back(static_cast<char>(ErrorKind::kNotFound));
+  for (int round = 0; round < 2; ++round) {
+    const auto answer = Call(&ClientService::DeleteMany, request, 1000);
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_EQ(answer->codes(), expected) << round;
+    EXPECT_EQ(left(), 1u);
+    EXPECT_THAT(StatusOfPath(*namenode_->Snapshot(), "/d/0"), IsOk());
+    RestartNamenode();
+  }
 }
 
 TEST_P(Restart, ReclaimGoesOnAfterIt) {

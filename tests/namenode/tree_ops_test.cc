@@ -236,6 +236,75 @@ TEST_F(TreeOps, ReclaimOfFinishedWorkIsDone) {
   EXPECT_EQ(space_.rows_written(), 0u);
 }
 
+// Directories so large that the rows of their entries go as one range: with directories and files of many blocks among the entries, one
+// inside the other, whatever the steps' bound.
+TEST_F(TreeOps, ReclaimOfLargeDirectoriesWhateverTheBound) {
+  for (const uint32_t bound : {3u, 7u, 256u, 1000u, 1024u}) {
+    for (int i = 0; i < 1'300; ++i) space_.Must(MkdirsMutation("/t/" + std::to_string(i)));
+    for (int i = 0; i < 1'100; ++i) space_.Must(CreateMutation("/t/500/" + std::to_string(i), "me", {1}));
+    space_.WriteFile("/t/aa", {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    space_.WriteFile("/t/zz", {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    space_.WriteFile("/t/500/sub/f", {1});
+    space_.Must(DeleteMutation("/t", true));
+    EXPECT_EQ(ReclaimAll(bound).size(), 1'100u + 18 + 1) << bound;
+    ExpectOnlyTheRootIsLeft();
+  }
+}
+
+TEST_F(TreeOps, ALargeDirectorysRowsAreNotDeletedOneByOne) {
+  for (int i = 0; i < 2'000; ++i) space_.Must(CreateMutation("/t/" + std::to_string(i), "me", {1}));
+  space_.Must(DeleteMutation("/t", true));
+  size_t rows = 0;
+  size_t steps = 0;
+  while (Rows(Family::kWork) > 0) {
+    space_.Must(ReclaimMutation(1, 1024));
+    rows += space_.rows_written();
+    ++steps;
+  }
+  // Link, block and lease of each file; in each step the work row and the time of the last mutation.
+  EXPECT_LE(rows, 3 * 2'000 + 3 * steps + 5);
+  ExpectOnlyTheRootIsLeft();
+}
+
+TEST_F(TreeOps, AStepGoesOnWithTheNextWork) {
+  for (int i = 0; i < 4; ++i) {
+    space_.WriteFile("/f" + std::to_string(i), {100, 200});
+    space_.Must(DeleteMutation("/f" + std::to_string(i), false));
+  }
+  v1::Mutation step = ReclaimMutation(1, 7);
+  for (const uint64_t id : {2, 99, 3, 4}) step.mutable_reclaim_step()->add_more_work_ids(id);
+  const v1::MutationResult result = space_.Must(step);  // Three entries each: the third is only begun.
+  EXPECT_FALSE(result.done());
+  EXPECT_EQ(result.next(), 7u);
+  EXPECT_EQ(result.freed_size(), 5);
+  ASSERT_EQ(result.reclaimed_size(), 4);
+  EXPECT_TRUE(result.reclaimed(0).done());
+  EXPECT_TRUE(result.reclaimed(1).done());
+  EXPECT_TRUE(result.reclaimed(2).done());  // There is no such work.
+  EXPECT_EQ(result.reclaimed(3).work_id(), 3u);
+  EXPECT_FALSE(result.reclaimed(3).done());
+  EXPECT_EQ(result.reclaimed(3).left_inodes(), 1u);
+  EXPECT_EQ(result.reclaimed(3).left_bytes(), 100u);
+  EXPECT_EQ(Rows(Family::kWork), 2u);
+  ReclaimAll(1);
+  EXPECT_EQ(Rows(Family::kBlock), 0u);
+}
+
+TEST_F(TreeOps, DeleteManyOfPathsInsideOneAnotherAndTwice) {
+  space_.WriteFile("/a/b/f", {1});
+  space_.WriteFile("/c/d/f", {1});
+  auto code = [](ErrorKind kind) { return static_cast<char>(kind); };
+  const std::string expected = {code(ErrorKind::kNone), code(ErrorKind::kNotFound), code(ErrorKind::kNone),
+                                code(ErrorKind::kNone), code(ErrorKind::kNone),     code(ErrorKind::kNotFound)};
+  // The outer first, then the inner; the inner first, then the outer; and again.
+  EXPECT_EQ(space_.Must(DeleteManyMutation({"/a", "/a/b", "/c/d/f", "/c/d", "/c", "/c"}, true)).codes(), expected);
+  EXPECT_EQ(Summary("/").files(), 0u);
+  EXPECT_EQ(Summary("/").directories(), 1u);
+  EXPECT_EQ(Summary("/").charged_bytes(), 0u);
+  EXPECT_EQ(ReclaimAll(2).size(), 2u);
+  ExpectOnlyTheRootIsLeft();
+}
+
 TEST_F(TreeOps, DeleteManyGivesACodeForEachPath) {
   space_.WriteFile("/a/f", {1});
   space_.WriteFile("/a/g", {1});

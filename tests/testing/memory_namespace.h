@@ -36,7 +36,7 @@ class MemoryNamespace : public namenode::NamespaceAccess {
         return done(failure);
       }
       absl::StatusOr<v1::MutationResult> result = space_->Apply(mutation);
-      if (result.ok() && observer_) observer_({{&mutation, &*result}});
+      if (result.ok() && observer_) observer_({{&mutation, &*result, space_->rows_written()}});
       done(std::move(result));
     });
   }

@@ -64,7 +64,8 @@ inline constexpr int kMaxSourcesOfConcat = 1000;
 inline constexpr uint64_t kMaxBlocksOfConcat = 4096;
 absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx);
 
-// Frees up to max_entries inodes and blocks of a detached subtree.
+// Frees up to max_entries inodes and blocks of detached subtrees, one work after the other. Only one step of a work may be in a batch: the
+// rows of a large directory go as a range, which the batch must not have touched otherwise.
 absl::Status ApplyReclaimStep(const v1::Mutation::ReclaimStep& op, OpContext& ctx);
 
 // Numbers for storages, in the order asked; the same number for the same uuid for ever.

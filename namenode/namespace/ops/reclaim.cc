@@ -12,10 +12,13 @@ namespace {
 constexpr uint32_t kDefaultEntries = 256;
 // Keeps a step's effects well below 1 MiB.
 constexpr uint32_t kMostEntries = 1024;
+// A directory of at least so many entries is swept: the `inode` rows of its entries stay until all are freed and then go as one range. Not
+// a smaller one: every range tombstone makes reads of its family a little slower until it is compacted away.
+constexpr uint64_t kSweptEntries = 1024;
 
 // One step through a detached subtree, depth first: a directory's files are freed in the order of their names, a directory found is
 // descended into, an empty one goes and its parent is continued after its name. The cursor in the work row skips what is gone, so a step
-// never walks over the tombstones of the steps before.
+// never walks over the tombstones of the steps before; in a swept directory it alone tells what is freed.
 class Reclaim {
  public:
   Reclaim(OpContext& ctx, v1::ReclaimWork& work, uint32_t budget) : ctx_(ctx), work_(work), budget_(budget) {}
@@ -26,7 +29,7 @@ class Reclaim {
     if (!root) return true;
     if (root->parent != kDetachedInodeId)
       return CorruptRow(Family::kInodeById, InodeByIdKey(root->id()), "is to be reclaimed but was never detached");
-    if (!root->is_directory()) return FreeFile(*root);
+    if (!root->is_directory()) return FreeFile(*root, /*in_swept_directory=*/false);
     if (work_.path().empty()) work_.add_path(root->record.id());
     while (budget_ > 0 && !work_.path().empty()) RETURN_IF_ERROR(Continue());
     return work_.path().empty();
@@ -56,6 +59,8 @@ class Reclaim {
       }
       RETURN_IF_ERROR(cursor->status());
     }
+    if (children.empty()) return RemoveDirectory(directory);
+    ASSIGN_OR_RETURN(const bool swept, IsSwept(directory));
     for (const InodeAt& child : children) {
       if (budget_ == 0) return absl::OkStatus();
       if (child.is_directory()) {
@@ -63,26 +68,41 @@ class Reclaim {
         work_.clear_after_name();
         return absl::OkStatus();
       }
-      ASSIGN_OR_RETURN(const bool freed, FreeFile(child));
+      ASSIGN_OR_RETURN(const bool freed, FreeFile(child, swept));
       if (freed) work_.set_after_name(child.name);
     }
-    if (!children.empty()) return absl::OkStatus();
-    return RemoveDirectory(directory);
+    return absl::OkStatus();
+  }
+
+  // The usage row stands as it was at the delete until the directory goes, so every step answers the same.
+  absl::StatusOr<bool> IsSwept(InodeId directory) const {
+    if (directory == kDetachedInodeId) return false;
+    ASSIGN_OR_RETURN(const v1::UsageRecord usage, GetRecord<v1::UsageRecord>(ctx_.view(), Family::kUsage, UsageKey(directory)));
+    return usage.children() >= kSweptEntries;
   }
 
   absl::Status RemoveDirectory(InodeId id) {
     ASSIGN_OR_RETURN(const std::optional<InodeAt> directory, FindInodeAnywhere(ctx_.view(), id));
     if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
+    ASSIGN_OR_RETURN(const bool swept, IsSwept(id));
+    if (swept && handled_ > 0) {
+      // The range may only be one that this batch has neither read nor written: as the first thing of the next step.
+      budget_ = 0;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const bool in_swept, IsSwept(directory->parent));
     Transaction& txn = ctx_.Change();
+    // To behind the last name that was freed; this step has looked only beyond it.
+    if (swept) txn.DeleteRange(Family::kInode, ChildrenBegin(id, ""), ChildrenBegin(id, work_.after_name()));
     txn.Delete(Family::kUsage, UsageKey(id));
-    RemoveInode(txn, *directory);
+    RemoveInode(txn, *directory, in_swept);
     work_.mutable_path()->RemoveLast();
     work_.set_after_name(directory->name);
     return absl::OkStatus();
   }
 
-  void RemoveInode(Transaction& txn, const InodeAt& inode) {
-    txn.Delete(Family::kInode, InodeKey(inode.parent, inode.name));
+  void RemoveInode(Transaction& txn, const InodeAt& inode, bool in_swept_directory) {
+    if (!in_swept_directory) txn.Delete(Family::kInode, InodeKey(inode.parent, inode.name));
     txn.Delete(Family::kInodeById, InodeByIdKey(inode.id()));
     work_.set_freed_inodes(work_.freed_inodes() + 1);
     work_.set_left_inodes(work_.left_inodes() - std::min<uint64_t>(work_.left_inodes(), 1));
@@ -90,7 +110,7 @@ class Reclaim {
   }
 
   // Frees blocks from the end of the file, then the file; false if the budget ended before.
-  absl::StatusOr<bool> FreeFile(const InodeAt& file) {
+  absl::StatusOr<bool> FreeFile(const InodeAt& file, bool in_swept_directory) {
     Transaction& txn = ctx_.Change();
     v1::INodeRecord record = file.record;
     if (record.reserved_block_id() != 0) {
@@ -110,7 +130,7 @@ class Reclaim {
       return false;
     }
     if (!record.lease_holder().empty()) txn.Delete(Family::kLease, LeaseKey(record.lease_holder(), file.id()));
-    RemoveInode(txn, file);
+    RemoveInode(txn, file, in_swept_directory);
     return true;
   }
 
@@ -138,22 +158,41 @@ class Reclaim {
 }  // namespace
 
 absl::Status ApplyReclaimStep(const v1::Mutation::ReclaimStep& op, OpContext& ctx) {
-  const std::string key = WorkKey(op.work_id());
-  ASSIGN_OR_RETURN(std::optional<v1::WorkRecord> work, FindRecord<v1::WorkRecord>(ctx.view(), Family::kWork, key));
-  if (!work || !work->has_reclaim()) {
-    ctx.result().set_done(true);
-    return absl::OkStatus();
+  std::vector<uint64_t> ids = {op.work_id()};
+  ids.insert(ids.end(), op.more_work_ids().begin(), op.more_work_ids().end());
+  uint32_t budget = op.max_entries() == 0 ? kDefaultEntries : std::min(op.max_entries(), kMostEntries);
+  uint32_t handled = 0;
+  bool all_done = true;
+  for (const uint64_t id : ids) {
+    if (budget == 0) {
+      all_done = false;
+      break;
+    }
+    v1::ReclaimProgress& progress = *ctx.result().add_reclaimed();
+    progress.set_work_id(id);
+    const std::string key = WorkKey(id);
+    ASSIGN_OR_RETURN(std::optional<v1::WorkRecord> work, FindRecord<v1::WorkRecord>(ctx.view(), Family::kWork, key));
+    if (!work || !work->has_reclaim()) {
+      progress.set_done(true);
+      continue;
+    }
+    Reclaim reclaim(ctx, *work->mutable_reclaim(), budget);
+    ASSIGN_OR_RETURN(const bool done, reclaim.Run());
+    if (done) {
+      ctx.Change().Delete(Family::kWork, key);
+    } else {
+      PutRecord(ctx.Change(), Family::kWork, key, *work);
+      progress.set_left_inodes(work->reclaim().left_inodes());
+      progress.set_left_bytes(work->reclaim().left_bytes());
+    }
+    progress.set_done(done);
+    all_done = all_done && done;
+    handled += reclaim.handled();
+    budget -= std::min(budget, reclaim.handled());
+    if (!done) break;  // It had the rest of the step.
   }
-  const uint32_t budget = op.max_entries() == 0 ? kDefaultEntries : std::min(op.max_entries(), kMostEntries);
-  Reclaim reclaim(ctx, *work->mutable_reclaim(), budget);
-  ASSIGN_OR_RETURN(const bool done, reclaim.Run());
-  if (done) {
-    ctx.Change().Delete(Family::kWork, key);
-  } else {
-    PutRecord(ctx.Change(), Family::kWork, key, *work);
-  }
-  ctx.result().set_done(done);
-  ctx.result().set_next(reclaim.handled());
+  ctx.result().set_done(all_done);
+  ctx.result().set_next(handled);
   return absl::OkStatus();
 }
 
