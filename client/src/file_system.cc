@@ -98,7 +98,7 @@ class BlockingFileSystem : public FileSystem {
     v1::ListRequest request;
     request.set_path(path);
     request.set_start_after(start_after);
-    request.set_limit(static_cast<uint32_t>(std::min<size_t>(limit, 1000)));
+    request.set_limit(static_cast<uint32_t>(std::min<size_t>(limit, UINT32_MAX)));  // The server has a limit of its own.
     ASSIGN_OR_RETURN(v1::ListResponse answer, Read(&api::ClientNamenode::List, request));
     *more = answer.has_more();
     std::vector<FileStatus> entries;

@@ -22,7 +22,6 @@ struct CallLimits {
   bool permissions_enabled = true;            // dfs.permissions.enabled.
 };
 
-inline constexpr uint32_t kMaxListEntries = 1000;
 inline constexpr size_t kMaxLocatedBlocks = 1000;
 inline constexpr int kMaxDeletePaths = 4096;
 inline constexpr size_t kMaxDeletePathBytes = 1 << 20;

@@ -34,6 +34,8 @@ class ClientService : public api::ClientNamenode {
     uint32_t default_replication = 3;                 // dfs.replication.
     uint32_t bytes_per_checksum = 512;                // dfs.bytes-per-checksum.
     absl::Duration token_lifetime = absl::Hours(10);  // cairn.block.token.lifetime.
+    uint32_t list_limit = 1000;                       // dfs.ls.limit.
+    absl::Duration trash_interval;                    // fs.trash.interval; 0: clients decide.
     size_t max_queued_per_reader = 8192;
   };
   // Called after each call with how long it took; from any thread. For metrics.

@@ -356,6 +356,119 @@ TEST_F(ClientServiceTest, ListPagesAreBounded) {
   EXPECT_EQ(Call(&ClientService::List, WithHeader(list))->entries_size(), 1);
 }
 
+TEST_F(ClientServiceTest, ListPagesOfEverySizeAndTheirEdges) {
+  for (const int entries : {0, 1, 2, 3, 999, 1000, 1001, 2000}) {
+    const std::string directory = "/of" + std::to_string(entries);
+    space_.Must(MkdirsMutation(directory));
+    for (int i = 0; i < entries; ++i) space_.Must(MkdirsMutation(directory + "/" + std::to_string(i)));
+    std::vector<std::string> names;
+    v1::ListRequest list;
+    list.set_path(directory);
+    int pages = 0;
+    for (bool more = true; more; ++pages) {
+      const auto page = Call(&ClientService::List, WithHeader(list));
+      ASSERT_THAT(page, IsOk());
+      for (const v1::FileStatus& entry : page->entries()) names.push_back(entry.path());
+      more = page->has_more();
+      ASSERT_TRUE(!more || page->entries_size() == 1000);
+      if (more) list.set_start_after(names.back());
+    }
+    EXPECT_EQ(pages, std::max(1, (entries + 999) / 1000)) << entries;
+    EXPECT_EQ(names.size(), static_cast<size_t>(entries));
+    EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  }
+}
+
+TEST_F(ClientServiceTest, TheListLimitIsConfiguration) {
+  for (int i = 0; i < 10; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
+  ClientService::Options options;
+  options.list_limit = 4;
+  ClientService service(options, Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock());
+  for (const auto& [asked, answered] : {std::pair{0u, 4}, {3u, 3}, {4u, 4}, {5u, 4}, {UINT32_MAX, 4}}) {
+    v1::ListRequest list;
+    list.set_path("/d");
+    list.set_limit(asked);
+    std::optional<absl::StatusOr<v1::ListResponse>> page;
+    service.List({}, WithHeader(list), [&](absl::StatusOr<v1::ListResponse> response) { page = std::move(response); });
+    world_.RunUntil([&] { return page.has_value(); }, absl::Seconds(10));
+    ASSERT_TRUE(page && page->ok());
+    EXPECT_EQ((*page)->entries_size(), answered) << asked;
+    EXPECT_TRUE((*page)->has_more());
+  }
+}
+
+// Entries come, go and are renamed between pages. Whatever is there all the time is listed once; nothing is listed twice.
+TEST_F(ClientServiceTest, PagesStayRightWhileTheDirectoryChanges) {
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    Random random(seed);
+    const std::string directory = "/d" + std::to_string(seed) + "/";
+    std::set<std::string> stays;
+    std::set<std::string> ever;
+    std::vector<std::string> others;
+    const auto name = [&](uint64_t i) { return std::to_string(i * 7919 % 1000); };
+    for (uint64_t i = 0; i < 200; ++i) {
+      const std::string made = name(i);
+      space_.Must(MkdirsMutation(directory + made));
+      ever.insert(made);
+      if (i % 2 == 0) stays.insert(made);
+      if (i % 2 == 1) others.push_back(made);
+    }
+    std::vector<std::string> listed;
+    v1::ListRequest list;
+    list.set_path(directory);
+    list.set_limit(7);
+    for (bool more = true; more;) {
+      const auto page = Call(&ClientService::List, WithHeader(list));
+      ASSERT_THAT(page, IsOk());
+      for (const v1::FileStatus& entry : page->entries()) listed.push_back(entry.path());
+      more = page->has_more();
+      if (more) list.set_start_after(page->entries().rbegin()->path());
+      for (int i = 0; i < 10 && !others.empty(); ++i) {
+        std::string& other = others[random.Below(others.size())];
+        if (random.OneIn(3)) {
+          const std::string fresh = std::to_string(1000 + random.Below(9000));
+          if (!ever.insert(fresh).second) continue;
+          space_.Must(RenameMutation(directory + other, directory + fresh));
+          other = fresh;
+        } else if (random.OneIn(2)) {
+          const std::string fresh = std::to_string(10'000 + random.Below(90'000));
+          if (!ever.insert(fresh).second) continue;
+          space_.Must(MkdirsMutation(directory + fresh));
+          others.push_back(fresh);
+        } else {
+          space_.Must(DeleteMutation(directory + other, true));
+          other = others.back();
+          others.pop_back();
+        }
+      }
+      // The last name of the page goes, too: the next one begins behind where it stood.
+      if (more && !stays.contains(list.start_after())) IgnoreError(space_.Apply(DeleteMutation(directory + list.start_after(), true)).status(), "");
+      std::erase(others, list.start_after());
+    }
+    const std::set<std::string> once(listed.begin(), listed.end());
+    EXPECT_EQ(once.size(), listed.size()) << seed;
+    EXPECT_TRUE(std::includes(once.begin(), once.end(), stays.begin(), stays.end())) << seed;
+    EXPECT_TRUE(std::includes(ever.begin(), ever.end(), once.begin(), once.end())) << seed;
+  }
+}
+
+TEST_F(ClientServiceTest, ADirectoryThatGoesBetweenPagesIsNotFound) {
+  for (int i = 0; i < 5; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
+  v1::ListRequest list;
+  list.set_path("/d");
+  list.set_limit(2);
+  ASSERT_TRUE(Call(&ClientService::List, WithHeader(list))->has_more());
+  list.set_start_after("1");
+  // The rest goes: the next page is empty and the last. Then the directory itself.
+  for (const char* path : {"/d/2", "/d/3", "/d/4"}) space_.Must(DeleteMutation(path, true));
+  const auto empty = Call(&ClientService::List, WithHeader(list));
+  EXPECT_EQ(empty->entries_size(), 0);
+  EXPECT_FALSE(empty->has_more());
+  space_.Must(DeleteMutation("/d", true));
+  EXPECT_THAT(Call(&ClientService::List, WithHeader(list)), HasKind(ErrorKind::kNotFound));
+}
+
 TEST_F(ClientServiceTest, ReadsOfWhatIsNotThere) {
   EXPECT_THAT(Locations("/no"), HasKind(ErrorKind::kNotFound));
   EXPECT_THAT(Locations("/"), HasKind(ErrorKind::kIsDirectory));
