@@ -29,6 +29,11 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "Files"},
     {"fs.permissions.umask-mode", ValueType::kMode, "022", "octal", 0, kMost, "Bits taken from the mode of new files and directories.",
      "Files"},
+    {"fs.trash.interval", ValueType::kDuration, "0", "m", 0, kMost,
+     "How long what -rm removes stays in the user's trash; 0: there is none. The NameNode's value, unless it is 0, goes before a client's.",
+     "Files"},
+    {"fs.trash.checkpoint.interval", ValueType::kDuration, "0", "m", 0, kMost,
+     "How often the NameNode looks after the trash; 0: as fs.trash.interval, which is also the most.", "Files"},
     // Client.
     {"fs.defaultFS", ValueType::kString, "", "", 0, kMost, "File system of paths without a scheme: cairn://host:port, or hdfs://host:port.",
      "Client"},

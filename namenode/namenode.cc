@@ -22,6 +22,7 @@
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/token_keys.h"
+#include "namenode/trash_emptier.h"
 
 namespace cairn::namenode {
 
@@ -46,6 +47,7 @@ struct Namenode::Parts {
   std::unique_ptr<LimitWatch> limits;
   std::unique_ptr<LeaseMonitor> leases;
   std::unique_ptr<RetrySweeper> retries;
+  std::unique_ptr<TrashEmptier> trash;
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<NamenodeMetrics> metrics;
@@ -110,13 +112,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
   parts.limits = std::make_unique<LimitWatch>(parts.space.get(), registry);
-  parts.writer->SetObserver([observe = ObserveCommits(
-                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
-                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
-                             limits = parts.limits.get()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
-    observe(batch);
-    limits->OnCommit(batch);
-  });
+  TrashEmptier::Options trash = parts.options.trash;
+  trash.limits = ToMutationLimits(parts.options.clients.limits);
+  parts.trash = std::make_unique<TrashEmptier>(trash, parts.space.get(), parts.background_executor.get());
   parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
                                                   parts.leases.get(), readers, &env->clock());
   parts.admin = std::make_unique<AdminService>(
@@ -145,6 +143,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.spreader->Start();
   parts.leases->Start();
   parts.retries->Start();
+  parts.trash->Start();
   return namenode;
 }
 
@@ -174,6 +173,7 @@ void Namenode::Stop() {
   stop(parts.spreader);
   stop(parts.leases);
   stop(parts.retries);
+  stop(parts.trash);
   stop(parts.writer);
   stop(parts.replicas);
   parts.readers.clear();
@@ -183,6 +183,7 @@ void Namenode::Stop() {
   parts.writer_executor.reset();
   parts.admin.reset();
   parts.clients.reset();
+  parts.trash.reset();
   parts.retries.reset();
   parts.leases.reset();
   parts.spreader.reset();

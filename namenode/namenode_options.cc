@@ -34,7 +34,12 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.clients.default_replication = static_cast<uint32_t>(config.GetInt("dfs.replication"));
   options.clients.bytes_per_checksum = static_cast<uint32_t>(config.GetInt("dfs.bytes-per-checksum"));
   options.clients.token_lifetime = config.GetDuration("cairn.block.token.lifetime");
+  options.clients.list_limit = static_cast<uint32_t>(config.GetInt("dfs.ls.limit"));
+  options.clients.trash_interval = config.GetDuration("fs.trash.interval");
+  options.trash.interval = options.clients.trash_interval;
+  options.trash.checkpoint_interval = config.GetDuration("fs.trash.checkpoint.interval");
   options.reclaimer.entries_per_step = static_cast<uint32_t>(config.GetInt("cairn.namenode.reclaim.batch"));
+  options.reclaimer.step_time = config.GetDuration("cairn.namenode.reclaim.step-time");
   options.leases.hard_limit = config.GetDuration("dfs.namenode.lease-hard-limit-sec");
   return options;
 }

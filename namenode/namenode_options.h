@@ -10,6 +10,7 @@
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/store/meta_store.h"
+#include "namenode/trash_emptier.h"
 
 namespace cairn {
 class Config;
@@ -27,6 +28,7 @@ struct NamenodeOptions {
   Reclaimer::Options reclaimer;
   LeaseMonitor::Options leases;
   RetrySweeper::Options retries;
+  TrashEmptier::Options trash;   // Its limits are those of `clients`.
   size_t readers = 2;            // Executors for snapshot reads.
   std::string software_version;  // For reports.
 };

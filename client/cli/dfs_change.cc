@@ -40,37 +40,6 @@ int Mkdir(Shell* shell, const Arguments& arguments) {
   return worst;
 }
 
-int Rm(Shell* shell, const Arguments& arguments) {
-  const bool recursive = arguments.Has("r") || arguments.Has("R");
-  int worst = kSuccess;
-  for (const std::string& value : arguments.values) {
-    const absl::StatusOr<std::vector<PathArgument>> paths = ExpandPattern(shell, value);
-    if (!paths.ok()) {
-      if (!(arguments.Has("f") && errors::IsNotFound(paths.status())))
-        worst = std::max(worst, Complain(shell, "rm", value, paths.status()));
-      continue;
-    }
-    for (const PathArgument& path : *paths) {
-      const absl::StatusOr<FileStatus> status = shell->files->GetFileStatus(path.path);
-      if (!status.ok()) {
-        if (!(arguments.Has("f") && errors::IsNotFound(status.status())))
-          worst = std::max(worst, Complain(shell, "rm", path.typed, status.status()));
-        continue;
-      }
-      if (status->is_directory && !recursive) {
-        worst = std::max(worst, Complain(shell, "rm", path.typed, "Is a directory"));
-        continue;
-      }
-      const absl::StatusOr<bool> deleted = shell->files->Delete(path.path, recursive);
-      if (!deleted.ok())
-        worst = std::max(worst, Complain(shell, "rm", path.typed, deleted.status()));
-      else if (*deleted)
-        *shell->out << fmt::format("Deleted {}\n", path.typed);
-    }
-  }
-  return worst;
-}
-
 int Mv(Shell* shell, const Arguments& arguments) {
   const PathArgument target = ResolvePath(*shell, arguments.values.back());
   const std::span<const std::string> sources(arguments.values.data(), arguments.values.size() - 1);
@@ -117,29 +86,23 @@ int Touchz(Shell* shell, const Arguments& arguments) {
 }  // namespace
 
 std::vector<Verb> ChangeVerbs() {
-  std::vector<Verb> verbs(4);
+  std::vector<Verb> verbs(3);
   verbs[0].name = "mkdir";
   verbs[0].synopsis = "[-p] <path> ...";
   verbs[0].help = "Makes directories. -p: with their parents, and it is no error if they are there.";
   verbs[0].flags = {"p"};
   verbs[0].least = 1;
   verbs[0].run = Mkdir;
-  verbs[1].name = "rm";
-  verbs[1].synopsis = "[-f] [-r|-R] [-skipTrash] <src> ...";
-  verbs[1].help = "Deletes files. -r: directories with all they hold. -f: it is no error if a path is not there. There is no trash.";
-  verbs[1].flags = {"f", "r", "R", "skipTrash"};
-  verbs[1].least = 1;
-  verbs[1].run = Rm;
-  verbs[2].name = "mv";
-  verbs[2].synopsis = "<src> ... <dst>";
-  verbs[2].help = "Renames a path, or moves paths into a directory.";
-  verbs[2].least = 2;
-  verbs[2].run = Mv;
-  verbs[3].name = "touchz";
-  verbs[3].synopsis = "<path> ...";
-  verbs[3].help = "Makes empty files.";
-  verbs[3].least = 1;
-  verbs[3].run = Touchz;
+  verbs[1].name = "mv";
+  verbs[1].synopsis = "<src> ... <dst>";
+  verbs[1].help = "Renames a path, or moves paths into a directory.";
+  verbs[1].least = 2;
+  verbs[1].run = Mv;
+  verbs[2].name = "touchz";
+  verbs[2].synopsis = "<path> ...";
+  verbs[2].help = "Makes empty files.";
+  verbs[2].least = 1;
+  verbs[2].run = Touchz;
   return verbs;
 }
 

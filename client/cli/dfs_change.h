@@ -6,7 +6,7 @@
 
 namespace cairn::cli {
 
-// The verbs that change the namespace and move no bytes: mkdir, rm, mv, touchz.
+// The verbs that change the namespace and move no bytes: mkdir, mv, touchz.
 std::vector<Verb> ChangeVerbs();
 
 }  // namespace cairn::cli

@@ -20,6 +20,7 @@
 #include "client/cli/dfs_blocks.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
+#include "client/cli/dfs_remove.h"
 #include "client/cli/dfs_transfer.h"
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
@@ -90,7 +91,8 @@ int RunMinicluster(const std::vector<std::string>& words) {
 
 std::vector<Verb> DfsVerbs() {
   std::vector<Verb> verbs = ListVerbs();
-  for (auto more : {ChangeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()}) verbs.insert(verbs.end(), more.begin(), more.end());
+  for (auto more : {ChangeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
+    verbs.insert(verbs.end(), more.begin(), more.end());
   return verbs;
 }
 
@@ -147,11 +149,7 @@ int Run(std::vector<std::string> words) {
       return kUsage;
     }
     namenode = *address;
-    // A wrong name stays wrong: no use in trying it for as long as an absent NameNode.
-    if (const absl::Status resolves = CheckResolves(namenode.host); !resolves.ok()) {
-      std::cerr << fmt::format("{}: NameNode {}: {}\n", rest[0], namenode.ToString(), std::string(resolves.message()));
-      return kFailure;
-    }
+    shell.address = fmt::format("cairn://{}", namenode.ToString());
     ClientOptions options = ClientOptionsOf(*config);
     waiting = std::make_shared<WaitingLine>(&env->clock(), namenode);
     options.on_waiting = [waiting](const std::string& why, absl::Duration left) { waiting->Say(why, left); };

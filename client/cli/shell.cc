@@ -165,34 +165,40 @@ absl::StatusOr<std::vector<PathArgument>> ExpandPattern(Shell* shell, const std:
   if (const std::string scheme = SchemeOf(typed); !scheme.empty() && !IsOurScheme(scheme)) return UnknownScheme(scheme);
   const PathArgument whole = ResolvePath(*shell, typed);
   if (!HasPattern(whole.path)) return std::vector<PathArgument>{whole};
-  std::vector<std::string> found = {""};
+  std::vector<PathArgument> found(1);
   bool exists = true;  // Whether the last component came from a listing.
   for (const std::string& part : Components(whole.path)) {
-    std::vector<std::string> next;
-    for (const std::string& directory : found) {
-      if (!HasPattern(part)) {
-        next.push_back(directory + "/" + part);
-        exists = false;
+    std::vector<PathArgument> next;
+    exists = HasPattern(part);
+    for (const PathArgument& directory : found) {
+      if (!exists) {
+        next.emplace_back().path = directory.path + "/" + part;
         continue;
       }
-      exists = true;
-      const absl::StatusOr<FileStatus> status = shell->files->GetFileStatus(directory.empty() ? "/" : directory);
-      if (!status.ok() || !status->is_directory) continue;
-      ASSIGN_OR_RETURN(const std::vector<FileStatus> entries, shell->files->List(directory.empty() ? "/" : directory));
-      for (const FileStatus& entry : entries)
-        if (fnmatch(part.c_str(), BaseName(entry.path).c_str(), 0) == 0) next.push_back(entry.path);
+      const std::string path = directory.path.empty() ? "/" : directory.path;
+      if (!directory.is_directory) {
+        const absl::StatusOr<FileStatus> status = shell->files->GetFileStatus(path);
+        if (!status.ok() || !status->is_directory) continue;
+      } else if (!*directory.is_directory) {
+        continue;
+      }
+      ASSIGN_OR_RETURN(const std::vector<FileStatus> entries, shell->files->List(path));
+      for (const FileStatus& entry : entries) {
+        if (fnmatch(part.c_str(), BaseName(entry.path).c_str(), 0) != 0) continue;
+        PathArgument& match = next.emplace_back();
+        match.path = entry.path;
+        match.is_directory = entry.is_directory;
+      }
     }
     found = std::move(next);
   }
   std::vector<PathArgument> matches;
-  for (const std::string& path : found) {
+  for (PathArgument& match : found) {
     if (!exists) {
-      ASSIGN_OR_RETURN(const bool there, shell->files->Exists(path));
+      ASSIGN_OR_RETURN(const bool there, shell->files->Exists(match.path));
       if (!there) continue;
     }
-    PathArgument match;
-    match.typed = path;
-    match.path = path;
+    match.typed = match.path;
     matches.push_back(std::move(match));
   }
   if (matches.empty()) return MakeError(ErrorKind::kNotFound, fmt::format("{}: No such file or directory", typed));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <span>
@@ -30,7 +31,8 @@ struct Shell {
   std::ostream* err = nullptr;
   // Bytes of standard input: how many were read, 0 at the end, -1 for an error or an interrupt.
   std::function<long(std::span<char>)> read_input;
-  std::string user;  // For relative paths: /user/<user>.
+  std::string user;     // For relative paths: /user/<user>.
+  std::string address;  // "cairn://host:port", where a message names a whole path.
   absl::TimeZone zone = absl::UTCTimeZone();
   const std::atomic<bool>* interrupted = nullptr;  // Set by a signal: stop, and leave nothing behind.
   std::function<void(absl::Duration)> wait;        // Returns early when interrupted.
@@ -71,6 +73,7 @@ void PrintUsage(const std::string& group, const std::vector<Verb>& verbs, std::o
 struct PathArgument {
   std::string typed;  // For messages and listings.
   std::string path;   // Absolute, in Cairn.
+  std::optional<bool> is_directory;  // If a listing has told.
 };
 // "cairn://host/x", "/x" and relative "x" (below /user/<user>). Doubled and trailing slashes go, "." and ".." are resolved.
 // What is no path of Cairn stays as it was typed: every call refuses it, saying why.

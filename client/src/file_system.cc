@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +12,8 @@
 #include "client/src/file_reader.h"
 #include "client/src/file_writer.h"
 #include "client/src/path.h"
+#include "client/src/trash.h"
+#include "common/mutex.h"
 #include "common/status.h"
 
 namespace cairn::client {
@@ -19,6 +23,7 @@ constexpr uint16_t kDefaultPort = 8021;
 constexpr size_t kMaxDeletePaths = 4096;  // As the server's limits: docs/formats.md.
 constexpr size_t kMaxDeleteBytes = 1 << 20;
 constexpr size_t kMaxLocatedPaths = 1000;
+constexpr absl::Duration kDefaultsHold = absl::Hours(1);
 
 std::string ChildPath(const std::string& directory, const std::string& name) {
   return directory.ends_with('/') ? directory + name : directory + "/" + name;
@@ -167,6 +172,38 @@ class BlockingFileSystem : public FileSystem {
     return results;
   }
 
+  absl::StatusOr<ServerDefaults> GetServerDefaults() override {
+    const SteadyTime now = core_->env()->clock().Now();
+    {
+      const MutexLock lock(mu_);
+      if (defaults_ && now < defaults_until_) return *defaults_;
+    }
+    ASSIGN_OR_RETURN(v1::GetServerDefaultsResponse answer,
+                     Read(&api::ClientNamenode::GetServerDefaults, v1::GetServerDefaultsRequest()));
+    ServerDefaults defaults;
+    defaults.block_size_bytes = answer.block_size_bytes();
+    defaults.max_block_size_bytes = answer.max_block_size_bytes();
+    defaults.replication = answer.replication();
+    defaults.bytes_per_checksum = answer.bytes_per_checksum();
+    defaults.trash_interval = absl::Milliseconds(answer.trash_interval_ms());
+    defaults.cluster_id = answer.cluster_id();
+    const MutexLock lock(mu_);
+    defaults_ = defaults;
+    defaults_until_ = now + kDefaultsHold;
+    return defaults;
+  }
+
+  absl::StatusOr<std::string> MoveToTrash(const std::string& path) override {
+    ASSIGN_OR_RETURN(const absl::Duration interval, TrashInterval());
+    if (interval <= absl::ZeroDuration()) return std::string();
+    return Trash(this, core_->options().user).Move(path, core_->env()->clock().WallNow());
+  }
+
+  absl::StatusOr<ExpungedTrash> ExpungeTrash(bool immediately) override {
+    ASSIGN_OR_RETURN(const absl::Duration interval, TrashInterval());
+    return Trash(this, core_->options().user).Expunge(core_->env()->clock().WallNow(), interval, immediately);
+  }
+
   absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) override {
     v1::GetContentSummaryRequest request;
     request.set_path(path);
@@ -279,7 +316,15 @@ class BlockingFileSystem : public FileSystem {
     return file;
   }
 
+  absl::StatusOr<absl::Duration> TrashInterval() {
+    ASSIGN_OR_RETURN(const ServerDefaults defaults, GetServerDefaults());
+    return defaults.trash_interval > absl::ZeroDuration() ? defaults.trash_interval : core_->options().trash_interval;
+  }
+
   const std::shared_ptr<ClientCore> core_;
+  Mutex mu_;
+  std::optional<ServerDefaults> defaults_ ABSL_GUARDED_BY(mu_);
+  SteadyTime defaults_until_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

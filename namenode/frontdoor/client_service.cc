@@ -97,6 +97,7 @@ void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDef
   response.set_max_block_size_bytes(options_.limits.max_block_size_bytes);
   response.set_cluster_id(identity_.cluster_id);
   response.set_pool_id(identity_.pool_id);
+  response.set_trash_interval_ms(absl::ToInt64Milliseconds(options_.trash_interval));
   done(std::move(response));
 }
 

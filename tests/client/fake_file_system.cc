@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/src/trash.h"
 #include "common/error.h"
 #include "common/status.h"
 
@@ -134,6 +135,7 @@ absl::Status FakeFileSystem::MakeDirectories(const std::string& path, uint32_t) 
 }
 
 absl::Status FakeFileSystem::Rename(const std::string& from, const std::string& to, bool overwrite) {
+  if (!fail_rename.ok()) return fail_rename;
   const auto it = entries.find(from);
   if (it == entries.end()) return Missing(from);
   if (!entries.contains(Parent(to))) return Missing(Parent(to));
@@ -150,14 +152,40 @@ absl::Status FakeFileSystem::Rename(const std::string& from, const std::string& 
 }
 
 absl::StatusOr<bool> FakeFileSystem::Delete(const std::string& path, bool recursive) {
+  ++deleted_alone;
+  return Remove(path, recursive);
+}
+
+absl::StatusOr<bool> FakeFileSystem::Remove(const std::string& path, bool recursive) {
   const std::vector<std::string> below = Below(path);
   if (!below.empty() && !recursive) return MakeError(ErrorKind::kNotEmpty, path);
   for (const std::string& name : below) entries.erase(name);
   return entries.erase(path) > 0;
 }
 
-absl::StatusOr<std::vector<absl::Status>> FakeFileSystem::DeleteMany(const std::vector<std::string>&, bool) {
-  return absl::UnimplementedError("");
+absl::StatusOr<std::vector<absl::Status>> FakeFileSystem::DeleteMany(const std::vector<std::string>& paths, bool recursive) {
+  deleted_together.push_back(paths.size());
+  std::vector<absl::Status> results;
+  for (const std::string& path : paths) {
+    const absl::StatusOr<bool> deleted = Remove(path, recursive);
+    results.push_back(deleted.ok() && !*deleted ? Missing(path) : deleted.status());
+  }
+  return results;
+}
+
+absl::StatusOr<ServerDefaults> FakeFileSystem::GetServerDefaults() {
+  ServerDefaults defaults;
+  defaults.trash_interval = trash_interval;
+  return defaults;
+}
+
+absl::StatusOr<std::string> FakeFileSystem::MoveToTrash(const std::string& path) {
+  if (trash_interval == absl::ZeroDuration()) return std::string();
+  return client::Trash(this, "flink").Move(path, now);
+}
+
+absl::StatusOr<ExpungedTrash> FakeFileSystem::ExpungeTrash(bool immediately) {
+  return client::Trash(this, "flink").Expunge(now, trash_interval, immediately);
 }
 
 absl::StatusOr<ContentSummary> FakeFileSystem::GetContentSummary(const std::string& path) {

@@ -35,6 +35,11 @@ class FakeFileSystem : public FileSystem {
   std::map<std::string, Entry> entries;
   absl::Status fail_append;  // Of every writer.
   int aborted = 0;
+  absl::Duration trash_interval;         // 0: there is no trash.
+  absl::Time now = absl::FromUnixMillis(1'700'000'000'123);
+  std::vector<size_t> deleted_together;  // Paths of each DeleteMany.
+  int deleted_alone = 0;                 // Calls of Delete.
+  absl::Status fail_rename;
 
   absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options) override;
   absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) override;
@@ -47,6 +52,9 @@ class FakeFileSystem : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to, bool overwrite) override;
   absl::StatusOr<bool> Delete(const std::string& path, bool recursive) override;
   absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive) override;
+  absl::StatusOr<ServerDefaults> GetServerDefaults() override;
+  absl::StatusOr<std::string> MoveToTrash(const std::string& path) override;
+  absl::StatusOr<ExpungedTrash> ExpungeTrash(bool immediately) override;
   absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) override;
   absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
                                                                uint64_t length_bytes) override;
@@ -56,6 +64,7 @@ class FakeFileSystem : public FileSystem {
   absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) override;
 
  private:
+  absl::StatusOr<bool> Remove(const std::string& path, bool recursive);
   FileStatus StatusOf(const std::string& path, const Entry& entry) const;
   std::vector<std::string> Below(const std::string& path) const;
 };

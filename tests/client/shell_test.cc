@@ -11,6 +11,7 @@
 #include "client/cli/dfs_blocks.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
+#include "client/cli/dfs_remove.h"
 #include "client/cli/dfs_transfer.h"
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin_quota.h"
@@ -37,7 +38,8 @@ class ShellTest : public ::testing::Test {
     shell_.read_input = [this](std::span<char> into) {
       return static_cast<long>(input_.readsome(into.data(), static_cast<long>(into.size())));
     };
-    for (auto more : {ListVerbs(), ChangeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs(), QuotaVerbs()}) verbs_.insert(verbs_.end(), more.begin(), more.end());
+    for (auto more : {ListVerbs(), ChangeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs(), QuotaVerbs()})
+      verbs_.insert(verbs_.end(), more.begin(), more.end());
   }
 
   int Run(std::vector<std::string> words) {
@@ -287,6 +289,71 @@ TEST_F(ShellTest, RmWordsAndForce) {
   EXPECT_EQ(Run({"-rm", "-r", "-skipTrash", "/d"}), 0);
   EXPECT_EQ(out(), "Deleted /d\n");
   EXPECT_FALSE(files_.entries.contains("/d/a"));
+}
+
+TEST_F(ShellTest, RmMovesToTheTrashIfThereIsOne) {
+  files_.trash_interval = absl::Minutes(60);
+  files_.AddDirectory("/d");
+  files_.AddFile("/d/a", "A");
+  EXPECT_EQ(Run({"-rm", "/d/a"}), 0);
+  EXPECT_EQ(out(), "Moved: 'cairn://nn:8021/d/a' to trash at: cairn://nn:8021/user/flink/.Trash/Current/d/a\n");
+  EXPECT_EQ(files_.entries["/user/flink/.Trash/Current/d/a"].data, "A");
+  EXPECT_EQ(Run({"-rm", "/d"}), 1);
+  EXPECT_EQ(err(), "rm: `/d': Is a directory\n");
+  EXPECT_EQ(Run({"-rm", "-r", "/user"}), 1);
+  EXPECT_EQ(err(), "rm: Cannot move \"/user\" to the trash, as it contains the trash. Consider using -skipTrash option\n");
+  EXPECT_EQ(Run({"-rm", "-r", "-skipTrash", "/d"}), 0);
+  EXPECT_EQ(out(), "Deleted /d\n");
+  EXPECT_EQ(Run({"-rm", "-r", "/user/flink/.Trash/Current/d"}), 0);  // In the trash: gone.
+  EXPECT_EQ(out(), "Deleted /user/flink/.Trash/Current/d\n");
+  EXPECT_EQ(Run({"-rm", "/none"}), 1);
+  EXPECT_EQ(err(), "rm: `/none': No such file or directory\n");
+}
+
+TEST_F(ShellTest, WhatCannotGoToTheTrashStays) {
+  files_.trash_interval = absl::Minutes(60);
+  files_.AddFile("/a", "A");
+  files_.fail_rename = MakeError(ErrorKind::kPermission, "Permission denied: user=flink");
+  EXPECT_EQ(Run({"-rm", "/a"}), 1);
+  EXPECT_EQ(err(), "rm: Permission denied: user=flink. Consider using -skipTrash option\n");
+  EXPECT_TRUE(files_.entries.contains("/a"));
+}
+
+TEST_F(ShellTest, ExpungeSaysWhatItDid) {
+  files_.trash_interval = absl::Minutes(60);
+  files_.AddFile("/a", "");
+  EXPECT_EQ(Run({"-rm", "/a"}), 0);
+  EXPECT_EQ(Run({"-expunge"}), 0);
+  EXPECT_EQ(out(), "Created trash checkpoint: /user/flink/.Trash/231114221320\n");
+  EXPECT_EQ(Run({"-expunge"}), 0);
+  EXPECT_EQ(out(), "");
+  files_.now += absl::Minutes(61);
+  EXPECT_EQ(Run({"-expunge"}), 0);
+  EXPECT_EQ(out(), "Deleted trash checkpoint: /user/flink/.Trash/231114221320\n");
+  files_.AddFile("/a", "");
+  EXPECT_EQ(Run({"-rm", "/a"}), 0);
+  EXPECT_EQ(Run({"-expunge", "-immediate"}), 0);
+  EXPECT_EQ(out(),
+            "Created trash checkpoint: /user/flink/.Trash/231114231420\n"
+            "Deleted trash checkpoint: /user/flink/.Trash/231114231420\n");
+  EXPECT_EQ(Run({"-expunge", "/x"}), 255);
+}
+
+TEST_F(ShellTest, RmOfManyPathsIsOneCallAndOfATreeToo) {
+  files_.AddDirectory("/d");
+  for (int i = 0; i < 1'500; ++i) files_.AddFile("/d/" + std::to_string(i), "");
+  files_.AddDirectory("/d/sub");
+  EXPECT_EQ(Run({"-rm", "/d/*", "/none"}), 1);
+  EXPECT_EQ(err(), "rm: `/d/sub': Is a directory\nrm: `/none': No such file or directory\n");
+  EXPECT_EQ(files_.deleted_together, (std::vector<size_t>{1'000, 500}));
+  EXPECT_EQ(files_.deleted_alone, 0);
+  EXPECT_THAT(out(), HasSubstr("Deleted /d/1499\n"));
+  EXPECT_FALSE(files_.entries.contains("/d/0"));
+  EXPECT_TRUE(files_.entries.contains("/d/sub"));
+  for (int i = 0; i < 100; ++i) files_.AddFile("/d/sub/" + std::to_string(i), "");
+  EXPECT_EQ(Run({"-rm", "-r", "/d"}), 0);
+  EXPECT_EQ(out(), "Deleted /d\n");
+  EXPECT_EQ(files_.deleted_alone, 1);
 }
 
 TEST_F(ShellTest, MvRenamesOrMovesInto) {

@@ -59,6 +59,22 @@ struct FileLocations {
   std::vector<BlockLocation> blocks;
 };
 
+// What the cluster has configured for those who do not say.
+struct ServerDefaults {
+  uint64_t block_size_bytes = 0;
+  uint64_t max_block_size_bytes = 0;
+  uint32_t replication = 0;
+  uint32_t bytes_per_checksum = 0;
+  absl::Duration trash_interval;  // 0: no trash, unless the client wants one.
+  std::string cluster_id;
+};
+
+// What ExpungeTrash did.
+struct ExpungedTrash {
+  std::vector<std::string> deleted;  // Checkpoints.
+  std::string made;                  // The new checkpoint; empty if nothing had been removed since the last.
+};
+
 // A connection to a Cairn cluster. Thread-safe: share one among all threads. Every call blocks
 // until it is answered or options.retry_budget has passed; calls that change something act exactly
 // once, however often they had to be sent. Errors are absl::Status; <cairn/errors.h> tells kinds
@@ -93,6 +109,15 @@ class FileSystem {
   // Thousands of paths in few calls; one Status for each, in order. kNotFound for what was not
   // there.
   virtual absl::StatusOr<std::vector<absl::Status>> DeleteMany(const std::vector<std::string>& paths, bool recursive = false) = 0;
+  // Asked again after an hour at the earliest.
+  virtual absl::StatusOr<ServerDefaults> GetServerDefaults() = 0;
+  // Moves a path to the user's trash, /user/<user>/.Trash/Current/<path>, from where it is deleted
+  // after the trash interval. Returns where it stands now; an empty answer if it was not moved,
+  // because there is no trash (the interval is 0) or it is in the trash already: then Delete it.
+  virtual absl::StatusOr<std::string> MoveToTrash(const std::string& path) = 0;
+  // Deletes the user's trash checkpoints that are older than the trash interval, then makes one of
+  // what was removed since the last. `immediately`: makes it first, then deletes all.
+  virtual absl::StatusOr<ExpungedTrash> ExpungeTrash(bool immediately) = 0;
   virtual absl::StatusOr<ContentSummary> GetContentSummary(const std::string& path) = 0;
   virtual absl::StatusOr<std::vector<BlockLocation>> GetBlockLocations(const std::string& path, uint64_t offset_bytes,
                                                                        uint64_t length_bytes) = 0;

@@ -31,6 +31,7 @@ struct ClientOptions {
   absl::Duration connect_timeout = absl::Seconds(5);        // cairn.client.connect.timeout.
   absl::Duration socket_timeout = absl::Seconds(60);        // dfs.client.socket-timeout.
   absl::Duration lease_renew_interval = absl::Seconds(20);  // dfs.client.lease.renew.interval.
+  absl::Duration trash_interval = absl::ZeroDuration();     // fs.trash.interval; the server's, unless it is 0, goes before it.
   bool verify_checksums = true;
   // Called once by a call that has waited 2 s for the NameNode: why, and how long it will go on trying. On a thread of the library's;
   // must not block.

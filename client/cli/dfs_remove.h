@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "client/cli/shell.h"
+
+namespace cairn::cli {
+
+// rm, expunge.
+std::vector<Verb> RemoveVerbs();
+
+}  // namespace cairn::cli
