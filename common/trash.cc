@@ -21,8 +21,8 @@ std::string TrashOf(std::string_view user) { return fmt::format("{}/{}/{}", kHom
 
 std::string TrashCheckpointName(absl::Time time, int attempt) {
   const absl::CivilSecond at = absl::ToCivilSecond(time, absl::UTCTimeZone());
-  const std::string name = fmt::format("{:02}{:02}{:02}{:02}{:02}{:02}", at.year() % 100, at.month(), at.day(), at.hour(), at.minute(),
-                                       at.second());
+  const std::string name =
+      fmt::format("{:02}{:02}{:02}{:02}{:02}{:02}", at.year() % 100, at.month(), at.day(), at.hour(), at.minute(), at.second());
   return attempt == 0 ? name : fmt::format("{}-{}", name, attempt);
 }
 

@@ -33,8 +33,8 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
 
   const google::protobuf::OneofDescriptor* const ops = v1::Mutation::descriptor()->FindOneofByName("op");
   for (int i = 0; i < ops->field_count(); ++i)
-    rows_[ops->field(i)->number()] = registry->NewCounter("cairn_namespace_rows_total", "Rows written and deleted, by kind of change.",
-                                                          {{"op", ops->field(i)->name()}});
+    rows_[ops->field(i)->number()] =
+        registry->NewCounter("cairn_namespace_rows_total", "Rows written and deleted, by kind of change.", {{"op", ops->field(i)->name()}});
 
   gauge("cairn_reclaim_works", "Deleted subtrees that are still to be freed.", {}, [reclaimer] { return reclaimer->stats().works; });
   gauge("cairn_reclaim_left_inodes", "Files and directories in them.", {}, [reclaimer] { return reclaimer->stats().left_inodes; });

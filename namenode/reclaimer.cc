@@ -20,8 +20,8 @@ namespace {
 constexpr uint32_t kFirstEntries = 128;  // Of the first step: nothing is known yet of how long one takes.
 constexpr uint32_t kLeastEntries = 16;
 constexpr size_t kWorksPerStep = 256;
-constexpr size_t kRowsPerLook = 10'000;  // Looked at in one turn, so that a step never waits long for it.
-constexpr int kPausePerTime = 4;         // While others use the writer.
+constexpr size_t kRowsPerLook = 10'000;   // Looked at in one turn, so that a step never waits long for it.
+constexpr int kPausePerTime = 4;          // While others use the writer.
 constexpr uint64_t kStepsPerSecond = 20;  // At a bounded pace: small steps often, not a large one now and then.
 
 // What was freed in each of the last ten seconds.
@@ -95,8 +95,8 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
   std::vector<Work> in_flight;  // Of the step under way, in its order.
   uint64_t next_uncounted = 0;  // Work ids below it are in the figures; ids only grow.
   uint64_t next_unheld = 0;     // Work ids below it are, or were, in `pending`. At most next_uncounted.
-  v1::ReclaimControl control;  // Followed.
-  v1::ReclaimControl asked;    // What an operator wants, kept or on its way.
+  v1::ReclaimControl control;   // Followed.
+  v1::ReclaimControl asked;     // What an operator wants, kept or on its way.
   StepSize size;
   NamespaceWriter::Stats writer_before;  // When the last step ended.
   SteadyTime not_before;                 // Of the next step.
@@ -271,19 +271,19 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     v1::Mutation mutation;
     mutation.mutable_set_meta()->set_name(std::string(kMetaReclaimControl));
     mutation.mutable_set_meta()->set_value(asked.SerializeAsString());
-    space->Submit(std::move(mutation), [self = shared_from_this(), kept = asked,
-                                        done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
-      self->executor->Post([self, kept = std::move(kept), done = std::move(done), status = result.status()]() mutable {
-        if (status.ok()) {
-          self->control = std::move(kept);
-          self->not_before = self->executor->clock().Now();
-          self->Run();
-        } else {
-          self->asked = self->control;
-        }
-        done(std::move(status));
-      });
-    });
+    space->Submit(std::move(mutation),
+                  [self = shared_from_this(), kept = asked, done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+                    self->executor->Post([self, kept = std::move(kept), done = std::move(done), status = result.status()]() mutable {
+                      if (status.ok()) {
+                        self->control = std::move(kept);
+                        self->not_before = self->executor->clock().Now();
+                        self->Run();
+                      } else {
+                        self->asked = self->control;
+                      }
+                      done(std::move(status));
+                    });
+                  });
   }
 
   void Publish() {

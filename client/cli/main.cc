@@ -175,8 +175,8 @@ int Run(std::vector<std::string> words) {
     const auto now = [&env] { return env->clock().WallNow(); };
     std::vector<Verb> verbs =
         AdminVerbs([&target] { return CallAdmin(target, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest()); }, now);
-    verbs.push_back(ReclaimVerb(
-        [&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
+    verbs.push_back(
+        ReclaimVerb([&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
     for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
     result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
   } else {

@@ -71,8 +71,8 @@ void PrintUsage(const std::string& group, const std::vector<Verb>& verbs, std::o
 
 // A path as it was typed and what it means.
 struct PathArgument {
-  std::string typed;  // For messages and listings.
-  std::string path;   // Absolute, in Cairn.
+  std::string typed;                 // For messages and listings.
+  std::string path;                  // Absolute, in Cairn.
   std::optional<bool> is_directory;  // If a listing has told.
 };
 // "cairn://host/x", "/x" and relative "x" (below /user/<user>). Doubled and trailing slashes go, "." and ".." are resolved.

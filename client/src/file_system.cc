@@ -178,8 +178,7 @@ class BlockingFileSystem : public FileSystem {
       const MutexLock lock(mu_);
       if (defaults_ && now < defaults_until_) return *defaults_;
     }
-    ASSIGN_OR_RETURN(v1::GetServerDefaultsResponse answer,
-                     Read(&api::ClientNamenode::GetServerDefaults, v1::GetServerDefaultsRequest()));
+    ASSIGN_OR_RETURN(v1::GetServerDefaultsResponse answer, Read(&api::ClientNamenode::GetServerDefaults, v1::GetServerDefaultsRequest()));
     ServerDefaults defaults;
     defaults.block_size_bytes = answer.block_size_bytes();
     defaults.max_block_size_bytes = answer.max_block_size_bytes();

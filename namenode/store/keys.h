@@ -71,7 +71,7 @@ std::string RetryKey(std::string_view client_id, uint32_t slot);
 std::string DatanodeKey(StorageNumber storage);
 std::optional<StorageNumber> ParseDatanodeKey(std::string_view key);
 
-// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys and reclaim_control; u64 where nothing is said.
+// Family `meta`. Values: text for cluster_id; 16 bytes for pool_id; a message for block_token_keys; u64 where nothing is said.
 inline constexpr std::string_view kMetaClusterId = "cluster_id";
 inline constexpr std::string_view kMetaPoolId = "pool_id";
 inline constexpr std::string_view kMetaNextInodeId = "next_inode_id";

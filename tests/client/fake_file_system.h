@@ -35,7 +35,7 @@ class FakeFileSystem : public FileSystem {
   std::map<std::string, Entry> entries;
   absl::Status fail_append;  // Of every writer.
   int aborted = 0;
-  absl::Duration trash_interval;         // 0: there is no trash.
+  absl::Duration trash_interval;  // 0: there is no trash.
   absl::Time now = absl::FromUnixMillis(1'700'000'000'123);
   std::vector<size_t> deleted_together;  // Paths of each DeleteMany.
   int deleted_alone = 0;                 // Calls of Delete.

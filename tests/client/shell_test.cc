@@ -525,8 +525,11 @@ TEST_F(ShellTest, AdminReclaimSaysHowItGoesAndIsABrake) {
   EXPECT_EQ(Run({"-reclaim", "pace", "500"}), 0);
   EXPECT_EQ(out(), "Reclaim pace is 500 entries per second\n");
   EXPECT_EQ(asked.back().entries_per_second(), 500u);
-  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
-           {"-reclaim", "pace"}, {"-reclaim", "pace", "fast"}, {"-reclaim", "pace", "-1"}, {"-reclaim", "stop"}, {"-reclaim", "pause", "now"}})
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"-reclaim", "pace"},
+                                                                                     {"-reclaim", "pace", "fast"},
+                                                                                     {"-reclaim", "pace", "-1"},
+                                                                                     {"-reclaim", "stop"},
+                                                                                     {"-reclaim", "pause", "now"}})
     EXPECT_EQ(Run(wrong), 255) << wrong.back();
   EXPECT_EQ(asked.size(), 5u);
   fail = MakeError(ErrorKind::kPermission, "Access denied for user ada. Superuser privilege is required");

@@ -1,4 +1,4 @@
-// What is written comes back: sizes at every edge, large files, damaged replicas, a NameNode that restarts, repeated calls, deletion.
+// What is written comes back: sizes at every edge, large files, damaged replicas, a NameNode that restarts, repeated calls.
 
 #include <algorithm>
 #include <filesystem>
@@ -14,9 +14,8 @@
 
 #include "common/error.h"
 #include "common/rpc/grpc_client.h"
+#include "tests/cluster/cluster_fixture.h"
 #include "tests/testing/contents.h"
-#include "tests/testing/grpc_transport.h"
-#include "tests/testing/temporary_directory.h"
 
 namespace cairn::testing {
 namespace {
@@ -29,48 +28,15 @@ constexpr uint64_t kLargeBlock = 4 << 20;  // The sanitizer takes its time.
 constexpr uint64_t kLargeBlock = 128 << 20;
 #endif
 
-class DataPath : public ::testing::Test {
+class DataPath : public ClusterTest {
  protected:
   void Start(uint64_t block_size, size_t datanodes = 3) {
-    MiniClusterOptions options;
-    options.directory = directory_.path();
-    options.datanodes = datanodes;
-    options.namenode = [block_size](namenode::NamenodeOptions* namenode) {
+    const auto changes = [block_size](namenode::NamenodeOptions* namenode) {
       namenode->clients.default_block_size_bytes = block_size;
       namenode->replicas.acknowledged_grace = absl::Seconds(3);
     };
-    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
-    ASSERT_TRUE(started.ok()) << started.status();
-    cluster_ = *std::move(started);
-    auto files = FileSystem::Connect(transport_.uri());
-    ASSERT_TRUE(files.ok()) << files.status();
-    files_ = *std::move(files);
+    StartCluster(changes, datanodes);
   }
-  void TearDown() override {
-    files_.reset();
-    cluster_.reset();
-  }
-  // All replica files of a DataNode.
-  std::vector<fs::path> ReplicaFiles(size_t index) {
-    std::vector<fs::path> found;
-    for (const auto& entry : fs::recursive_directory_iterator(cluster_->data_directory(index)))
-      if (entry.is_regular_file() && entry.path().filename().string().starts_with("blk_")) found.push_back(entry.path());
-    return found;
-  }
-  bool Eventually(const std::function<bool()>& condition, absl::Duration limit) {
-    const SteadyTime deadline = env_->clock().Now() + limit;
-    while (!condition()) {
-      if (env_->clock().Now() > deadline) return false;
-      env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(20));
-    }
-    return true;
-  }
-
-  const TemporaryDirectory directory_;
-  const std::unique_ptr<Env> env_ = NewRealEnv();
-  GrpcTransport transport_{env_.get()};
-  std::unique_ptr<MiniCluster> cluster_;
-  std::unique_ptr<FileSystem> files_;
 };
 
 TEST_F(DataPath, FilesOfEveryEdgeSizeComeBackIdentical) {
@@ -122,6 +88,29 @@ TEST_F(DataPath, AFileOfEightBlocksHasThreeReplicasOfEachAndComesBackIdentical) 
     std::string expected = piece;
     std::copy_n(reinterpret_cast<const char*>(&i), sizeof i, expected.begin());
     ASSERT_TRUE(found == expected) << "piece " << i;
+  }
+}
+
+TEST_F(DataPath, ListingsOfAnyNumberOfPagesAreWhole) {
+  StartCluster([](namenode::NamenodeOptions* namenode) { namenode->clients.list_limit = 10; });
+  for (const int entries : {0, 1, 2, 3, 9, 10, 11, 20, 21}) {
+    const std::string directory = fmt::format("/of{}", entries);
+    ASSERT_TRUE(files_->MakeDirectories(directory).ok());
+    std::vector<std::string> expected;
+    for (int i = 0; i < entries; ++i) {
+      expected.push_back(fmt::format("{}/{:02}", directory, i));
+      ASSERT_TRUE(files_->MakeDirectories(expected.back()).ok());
+    }
+    const auto listed = files_->List(directory);
+    ASSERT_TRUE(listed.ok()) << listed.status();
+    std::vector<std::string> paths;
+    for (const FileStatus& status : *listed) paths.push_back(status.path);
+    EXPECT_EQ(paths, expected);
+    bool more = false;
+    const auto page = files_->ListPage(directory, "10", 5, &more);  // After a name that is there, or not.
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_EQ(page->size(), static_cast<size_t>(std::clamp(entries - 11, 0, 5)));
+    EXPECT_EQ(more, entries > 16);
   }
 }
 
@@ -239,46 +228,6 @@ TEST_F(DataPath, ARepeatedCallActsOnceAlsoAcrossARestart) {
       const absl::Status started = cluster_->StartNamenode();
       ASSERT_TRUE(started.ok()) << started;
     }
-  }
-}
-
-TEST_F(DataPath, DeletedFilesGoFromEveryDiskWhileOthersAreCreated) {
-  Start(1 << 20);
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr int kFiles = 200;
-#else
-  constexpr int kFiles = 5000;
-#endif
-  constexpr int kThreads = 16;
-  ClientOptions unsynced;  // Durability is others' to test; here thousands of files are.
-  unsynced.close_sync = CloseSync::kNone;
-  auto connected = FileSystem::Connect(transport_.uri(), unsynced);
-  ASSERT_TRUE(connected.ok()) << connected.status();
-  files_ = *std::move(connected);
-  std::vector<std::thread> writers;
-  for (int t = 0; t < kThreads; ++t)
-    writers.emplace_back([&, t] {
-      for (int i = t; i < kFiles; i += kThreads) {
-        const absl::Status written = WriteFile(files_.get(), fmt::format("/old/{}", i), Content(static_cast<uint64_t>(i), 1000));
-        EXPECT_TRUE(written.ok()) << written;
-      }
-    });
-  for (std::thread& writer : writers) writer.join();
-  for (size_t index = 0; index < 3; ++index) EXPECT_EQ(ReplicaFiles(index).size(), static_cast<size_t>(kFiles));
-
-  const absl::StatusOr<bool> deleted = files_->Delete("/old", true);
-  ASSERT_TRUE(deleted.ok()) << deleted.status();
-  EXPECT_TRUE(*deleted);
-  for (int i = 0; i < 20; ++i) {
-    const absl::Status written = WriteFile(files_.get(), fmt::format("/new/{}", i), Content(static_cast<uint64_t>(i), 1000));
-    EXPECT_TRUE(written.ok()) << written;
-  }
-  for (size_t index = 0; index < 3; ++index)
-    EXPECT_TRUE(Eventually([&] { return ReplicaFiles(index).size() == 20u; }, absl::Minutes(2))) << ReplicaFiles(index).size();
-  for (int i = 0; i < 20; ++i) {
-    const auto read = ReadFile(files_.get(), fmt::format("/new/{}", i));
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_TRUE(*read == Content(static_cast<uint64_t>(i), 1000));
   }
 }
 

@@ -12,61 +12,33 @@
 
 #include "cairn/file_system.h"
 #include "common/fault_points.h"
-#include "tests/testing/grpc_transport.h"
-#include "tests/testing/temporary_directory.h"
+#include "tests/cluster/cluster_fixture.h"
 
 namespace cairn::testing {
 namespace {
 
-// A series of the text format; -1 if it is not there.
-double ValueOf(const metrics::Registry& registry, const std::string& series) {
-  const std::string text = "\n" + registry.Text();
-  const size_t at = text.find("\n" + series + " ");
-  if (at == std::string::npos) return -1;
-  return std::strtod(text.c_str() + at + series.size() + 2, nullptr);
-}
-
-class Metrics : public ::testing::Test {
+class Metrics : public ClusterTest {
  protected:
   void SetUp() override {
     EnableFaultPoints();
-    MiniClusterOptions options;
-    options.directory = directory_.path();
-    options.namenode = [](namenode::NamenodeOptions* namenode) {
+    StartCluster([](namenode::NamenodeOptions* namenode) {
       namenode->replicas.heartbeat_interval = absl::Seconds(1);
       namenode->replicas.stale_after = absl::Seconds(2);
       namenode->replicas.dead_after = absl::Seconds(4);
       namenode->replicas.acknowledged_grace = absl::Seconds(2);
-    };
-    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
-    ASSERT_TRUE(started.ok()) << started.status();
-    cluster_ = *std::move(started);
-    auto files = FileSystem::Connect(transport_.uri());
-    ASSERT_TRUE(files.ok()) << files.status();
-    files_ = *std::move(files);
+    });
   }
   void TearDown() override {
     DisarmAllFaults();
-    files_.reset();
-    cluster_.reset();
+    ClusterTest::TearDown();
   }
 
-  double OfNamenode(const std::string& series) { return ValueOf(cluster_->namenode_metrics(), series); }
-  double OfDatanode(size_t index, const std::string& series) { return ValueOf(cluster_->datanode_metrics(index), series); }
   // Of all DataNodes that run.
   double OfDatanodes(const std::string& series) {
     double sum = 0;
     for (size_t i = 0; i < cluster_->datanode_count(); ++i)
       if (cluster_->datanode(i) != nullptr) sum += OfDatanode(i, series);
     return sum;
-  }
-  bool Eventually(const std::function<bool()>& condition, absl::Duration limit = absl::Seconds(30)) {
-    const SteadyTime deadline = env_->clock().Now() + limit;
-    while (!condition()) {
-      if (env_->clock().Now() > deadline) return false;
-      env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(10));
-    }
-    return true;
   }
   absl::Status Write(const std::string& path, size_t size) {
     auto file = files_->Create(path);
@@ -75,12 +47,6 @@ class Metrics : public ::testing::Test {
     if (absl::Status written = (*file)->Append(data); !written.ok()) return written;
     return (*file)->Close();
   }
-
-  const TemporaryDirectory directory_;
-  const std::unique_ptr<Env> env_ = NewRealEnv();
-  GrpcTransport transport_{env_.get()};
-  std::unique_ptr<MiniCluster> cluster_;
-  std::unique_ptr<FileSystem> files_;
 };
 
 TEST_F(Metrics, BatchesSyncsAndCallsAreCounted) {
@@ -185,8 +151,15 @@ TEST_F(Metrics, DeletedSubtreesWaitToBeFreed) {
   ASSERT_TRUE(files_->Delete("/tree", true).ok());
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_reclaim_works") >= 1; }));
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_reclaim_oldest_age_seconds") > 0; }));
+  EXPECT_EQ(OfNamenode("cairn_reclaim_left_inodes"), 2);
+  EXPECT_EQ(OfNamenode("cairn_reclaim_left_bytes"), 1000);
+  EXPECT_GT(OfNamenode("cairn_namespace_rows_total{op=\"delete\"}"), 0);
   DisarmAllFaults();
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_reclaim_works") == 0; }));
+  EXPECT_EQ(OfNamenode("cairn_reclaim_left_inodes"), 0);
+  EXPECT_EQ(OfNamenode("cairn_reclaim_left_bytes"), 0);
+  EXPECT_GE(OfNamenode("cairn_reclaim_entries_total"), 3);
+  EXPECT_GT(OfNamenode("cairn_reclaim_entries_per_second"), 0);
 }
 
 TEST_F(Metrics, WorkThatWaitsForADiskIsSeen) {

@@ -443,7 +443,8 @@ TEST_F(ClientServiceTest, PagesStayRightWhileTheDirectoryChanges) {
         }
       }
       // The last name of the page goes, too: the next one begins behind where it stood.
-      if (more && !stays.contains(list.start_after())) IgnoreError(space_.Apply(DeleteMutation(directory + list.start_after(), true)).status(), "");
+      if (more && !stays.contains(list.start_after()))
+        IgnoreError(space_.Apply(DeleteMutation(directory + list.start_after(), true)).status(), "");
       std::erase(others, list.start_after());
     }
     const std::set<std::string> once(listed.begin(), listed.end());

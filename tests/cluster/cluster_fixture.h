@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cairn/file_system.h"
+#include "tests/testing/grpc_transport.h"
+#include "tests/testing/temporary_directory.h"
+
+namespace cairn::testing {
+
+// A cluster in this process behind gRPC, in a directory of the test's own, and a client of it.
+class ClusterTest : public ::testing::Test {
+ protected:
+  using NamenodeChanges = std::function<void(namenode::NamenodeOptions*)>;
+
+  // Fails the test, fatally, if it does not come up.
+  void StartCluster(NamenodeChanges namenode, size_t datanodes = 3, ClientOptions client = {}) {
+    MiniClusterOptions options;
+    options.directory = directory_.path();
+    options.datanodes = datanodes;
+    options.namenode = std::move(namenode);
+    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
+    ASSERT_TRUE(started.ok()) << started.status();
+    cluster_ = *std::move(started);
+    auto files = FileSystem::Connect(transport_.uri(), std::move(client));
+    ASSERT_TRUE(files.ok()) << files.status();
+    files_ = *std::move(files);
+  }
+  void TearDown() override {
+    files_.reset();
+    cluster_.reset();
+  }
+
+  // Nobody tells when what is waited for has come about, so this looks again and again.
+  bool Eventually(const std::function<bool()>& condition, absl::Duration limit = absl::Seconds(30)) {
+    const SteadyTime deadline = env_->clock().Now() + limit;
+    while (!condition()) {
+      if (env_->clock().Now() > deadline) return false;
+      env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(10));
+    }
+    return true;
+  }
+
+  // A series of the text format; -1 if it is not there.
+  static double ValueOf(const metrics::Registry& registry, const std::string& series) {
+    const std::string text = "\n" + registry.Text();
+    const size_t at = text.find("\n" + series + " ");
+    if (at == std::string::npos) return -1;
+    return std::strtod(text.c_str() + at + series.size() + 2, nullptr);
+  }
+  double OfNamenode(const std::string& series) { return ValueOf(cluster_->namenode_metrics(), series); }
+  double OfDatanode(size_t index, const std::string& series) { return ValueOf(cluster_->datanode_metrics(index), series); }
+
+  // All replica files of a DataNode.
+  std::vector<std::filesystem::path> ReplicaFiles(size_t index) {
+    std::vector<std::filesystem::path> found;
+    std::error_code gone;  // Directories may go while they are walked.
+    auto entry = std::filesystem::recursive_directory_iterator(cluster_->data_directory(index), gone);
+    for (; !gone && entry != std::filesystem::recursive_directory_iterator(); entry.increment(gone))
+      if (entry->path().filename().string().starts_with("blk_")) found.push_back(entry->path());
+    return found;
+  }
+
+  const TemporaryDirectory directory_;
+  const std::unique_ptr<Env> env_ = NewRealEnv();
+  GrpcTransport transport_{env_.get()};
+  std::unique_ptr<MiniCluster> cluster_;
+  std::unique_ptr<FileSystem> files_;
+};
+
+}  // namespace cairn::testing
