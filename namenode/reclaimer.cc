@@ -266,24 +266,32 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     return wait;
   }
 
+  using Told = absl::AnyInvocable<void(absl::Status)>;
+
   // Keeps what an operator says, then follows it.
-  void FollowAsked(absl::AnyInvocable<void(absl::Status)> done) {
+  void FollowAsked(Told done) {
     v1::Mutation mutation;
     mutation.mutable_set_meta()->set_name(std::string(kMetaReclaimControl));
     mutation.mutable_set_meta()->set_value(asked.SerializeAsString());
-    space->Submit(std::move(mutation),
-                  [self = shared_from_this(), kept = asked, done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
-                    self->executor->Post([self, kept = std::move(kept), done = std::move(done), status = result.status()]() mutable {
-                      if (status.ok()) {
-                        self->control = std::move(kept);
-                        self->not_before = self->executor->clock().Now();
-                        self->Run();
-                      } else {
-                        self->asked = self->control;
-                      }
-                      done(std::move(status));
-                    });
-                  });
+    auto answer = [self = shared_from_this(), kept = asked, done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+      Executor* const background = self->executor;
+      background->Post([self = std::move(self), kept = std::move(kept), done = std::move(done), status = result.status()]() mutable {
+        self->Follow(kept, status);
+        done(std::move(status));
+      });
+    };
+    space->Submit(std::move(mutation), std::move(answer));
+  }
+
+  void Follow(const v1::ReclaimControl& kept, const absl::Status& status) {
+    if (!status.ok()) {
+      asked = control;
+      return;
+    }
+    control = kept;
+    not_before = executor->clock().Now();
+    Run();
+    Publish();  // Also before the start, when Run does nothing.
   }
 
   void Publish() {
