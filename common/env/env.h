@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "common/env/clock.h"
 #include "common/env/executor.h"
 #include "common/env/file_system.h"
@@ -30,6 +32,13 @@ class Env {
   // Unpredictable bytes for keys: the system's in production, from the seed in simulation.
   virtual std::string SecretBytes(size_t count) { return NewRandom().Bytes(count); }
   virtual BootId boot_id() = 0;
+  // The user that this process runs as, and the groups of a user as the machine knows them (kNotFound: no such user). May block as long as
+  // a directory service does. In simulation: "cairn", and everybody is in no group.
+  virtual std::string UserName() { return "cairn"; }
+  virtual absl::StatusOr<std::vector<std::string>> GroupsOf(const std::string& user) {
+    static_cast<void>(user);
+    return std::vector<std::string>();
+  }
   // RocksDB's view of files, threads and time.
   virtual rocksdb::Env* rocksdb_env() = 0;
   // Blocks the calling thread until `done()` is true; `done` is evaluated again after each Wake. In simulation it runs the world

@@ -10,6 +10,7 @@
 #include "common/env/real_executor.h"
 #include "common/env/real_file_system.h"
 #include "common/env/real_network.h"
+#include "common/env/real_users.h"
 #include "common/mutex.h"
 
 namespace cairn {
@@ -62,6 +63,8 @@ class RealEnv final : public Env {
     return bytes;
   }
   BootId boot_id() override { return boot_id_; }
+  std::string UserName() override { return RealUserName(); }
+  absl::StatusOr<std::vector<std::string>> GroupsOf(const std::string& user) override { return RealGroupsOf(user); }
   rocksdb::Env* rocksdb_env() override { return rocksdb::Env::Default(); }
 
   bool BlockUntil(absl::AnyInvocable<bool()> done, SteadyTime deadline) override {

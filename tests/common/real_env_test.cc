@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/env/env.h"
+#include "common/error.h"
 
 namespace cairn {
 namespace {
@@ -19,6 +20,17 @@ TEST(RealEnv, HasAllParts) {
   const SteadyTime before = env->clock().Now();
   EXPECT_LE(before, env->clock().Now());
   EXPECT_GT(env->clock().WallNow(), absl::FromUnixSeconds(1'700'000'000));
+}
+
+TEST(RealEnv, KnowsItsUserAndTheGroupsOfUsers) {
+  std::unique_ptr<Env> env = NewRealEnv();
+  EXPECT_FALSE(env->UserName().empty());
+  const auto root = env->GroupsOf("root");  // Every system has this one.
+  ASSERT_TRUE(root.ok()) << root.status();
+  ASSERT_FALSE(root->empty());
+  EXPECT_EQ(root->front(), "root");
+  EXPECT_EQ(KindOf(env->GroupsOf("no-such-user-here").status()), ErrorKind::kNotFound);
+  EXPECT_EQ(KindOf(env->GroupsOf("").status()), ErrorKind::kNotFound);
 }
 
 TEST(RealEnv, BlockUntilSeesWhatAnExecutorDid) {
