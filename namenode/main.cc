@@ -22,7 +22,9 @@ namespace {
 constexpr char kProgram[] = "cairn-namenode";
 
 int Format(const NamenodeOptions& options, Env* env) {
-  if (absl::Status status = NamenodeDirectory::Format(options.directory, {}, env); !status.ok()) return FailDaemon(kProgram, status);
+  NamenodeDirectory::FormatOptions format;
+  format.group = options.clients.supergroup;
+  if (absl::Status status = NamenodeDirectory::Format(options.directory, format, env); !status.ok()) return FailDaemon(kProgram, status);
   std::printf("%s: formatted %s: a new, empty cluster\n", kProgram, options.directory.c_str());
   return 0;
 }

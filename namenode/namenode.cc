@@ -9,6 +9,7 @@
 #include "common/status.h"
 #include "namenode/frontdoor/admin_service.h"
 #include "namenode/frontdoor/client_service.h"
+#include "namenode/frontdoor/group_mapping.h"
 #include "namenode/journal/local_journal.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/limit_watch.h"
@@ -47,7 +48,7 @@ struct Namenode::Parts {
   std::unique_ptr<LimitWatch> limits;
   std::unique_ptr<LeaseMonitor> leases;
   std::unique_ptr<RetrySweeper> retries;
-  std::unique_ptr<TrashEmptier> trash;
+  std::unique_ptr<GroupMapping> groups;
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<NamenodeMetrics> metrics;
@@ -75,6 +76,11 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.options = std::move(options);
   parts.env = env;
   std::unique_ptr<Namenode> namenode(new Namenode(std::move(owned)));
+
+  absl::StatusOr<GroupMapping::Overrides> overrides = ParseGroupOverrides(parts.options.group_overrides);
+  if (!overrides.ok()) return Annotate(overrides.status(), "hadoop.user.group.static.mapping.overrides");
+  parts.options.groups.overrides = *std::move(overrides);
+  if (parts.options.clients.superuser.empty()) parts.options.clients.superuser = env->UserName();
 
   ASSIGN_OR_RETURN(parts.directory, NamenodeDirectory::Open(parts.options.directory, parts.options.store, env));
   MetaStore& store = parts.directory->store();
@@ -112,9 +118,16 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
   parts.limits = std::make_unique<LimitWatch>(parts.space.get(), registry);
-  TrashEmptier::Options trash = parts.options.trash;
-  trash.limits = ToMutationLimits(parts.options.clients.limits);
-  parts.trash = std::make_unique<TrashEmptier>(trash, parts.space.get(), parts.background_executor.get());
+  parts.writer->SetObserver([observe = ObserveCommits(
+                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
+                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
+                             limits = parts.limits.get()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
+    observe(batch);
+    limits->OnCommit(batch);
+  });
+  parts.groups =
+      std::make_unique<GroupMapping>(parts.options.groups, [env](const std::string& user) { return env->GroupsOf(user); }, &env->clock());
+  parts.options.clients.groups = parts.groups.get();
   parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
                                                   parts.leases.get(), readers, &env->clock());
   parts.admin = std::make_unique<AdminService>(
@@ -183,7 +196,7 @@ void Namenode::Stop() {
   parts.writer_executor.reset();
   parts.admin.reset();
   parts.clients.reset();
-  parts.trash.reset();
+  parts.groups.reset();
   parts.retries.reset();
   parts.leases.reset();
   parts.spreader.reset();

@@ -94,7 +94,8 @@ absl::Status NamenodeDirectory::Format(const std::string& directory, const Forma
   {
     ASSIGN_OR_RETURN(const std::unique_ptr<MetaStore> store, MetaStore::Open(store_options, env));
     const std::unique_ptr<StoreTransaction> txn = store->NewTransaction();
-    WriteEmptyNamespace(cluster_id, pool_id, options.owner, options.group, absl::ToUnixMillis(env->clock().WallNow()), *txn);
+    const std::string owner = options.owner.empty() ? env->UserName() : options.owner;
+    WriteEmptyNamespace(cluster_id, pool_id, owner, options.group, absl::ToUnixMillis(env->clock().WallNow()), *txn);
     RETURN_IF_ERROR(store->Write(txn->TakeEffects(), /*sync=*/true));
   }
   v1::NamenodeVersion version;

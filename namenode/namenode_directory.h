@@ -25,7 +25,7 @@ class NamenodeDirectory {
  public:
   struct FormatOptions {
     std::string cluster_id;  // Empty: a new UUID.
-    std::string owner = "cairn";
+    std::string owner;       // Of the root directory. Empty: who formats, and so runs the NameNode.
     std::string group = "supergroup";
   };
 

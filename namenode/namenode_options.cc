@@ -30,6 +30,13 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   limits.min_block_size_bytes = config.GetBytes("dfs.namenode.fs-limits.min-block-size");
   limits.max_block_size_bytes = config.GetBytes("cairn.block.max-size");
   limits.max_blocks_per_file = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-blocks-per-file"));
+  limits.max_xattrs = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-xattrs-per-inode"));
+  limits.max_xattr_bytes = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-xattr-size"));
+  limits.permissions_enabled = config.GetBool("dfs.permissions.enabled");
+  options.clients.supergroup = config.GetString("dfs.permissions.superusergroup");
+  options.group_overrides = config.GetString("hadoop.user.group.static.mapping.overrides");
+  options.groups.keep = config.GetDuration("hadoop.security.groups.cache.secs");
+  options.groups.keep_none = config.GetDuration("hadoop.security.groups.negative-cache.secs");
   options.clients.default_block_size_bytes = config.GetBytes("dfs.blocksize");
   options.clients.default_replication = static_cast<uint32_t>(config.GetInt("dfs.replication"));
   options.clients.bytes_per_checksum = static_cast<uint32_t>(config.GetInt("dfs.bytes-per-checksum"));

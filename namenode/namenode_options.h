@@ -4,6 +4,7 @@
 #include <string>
 
 #include "namenode/frontdoor/client_service.h"
+#include "namenode/frontdoor/group_mapping.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
@@ -24,7 +25,10 @@ struct NamenodeOptions {
   MetaStore::Options store;
   NamespaceWriter::Options writer;
   ReplicaPlane::Options replicas;
+  // The superuser is who runs this process unless it names one; its group mapping is set by Namenode::Start.
   ClientService::Options clients;
+  GroupMapping::Options groups;
+  std::string group_overrides;  // hadoop.user.group.static.mapping.overrides; see ParseGroupOverrides.
   Reclaimer::Options reclaimer;
   LeaseMonitor::Options leases;
   RetrySweeper::Options retries;

@@ -18,8 +18,7 @@ absl::Status CheckPaths(std::string_view call, const google::protobuf::RepeatedP
   if (paths.size() > most) return Bad(fmt::format("{}: {} paths are too many for one call (at most {})", call, paths.size(), most));
   size_t bytes = 0;
   for (const std::string& path : paths) bytes += path.size();
-  if (bytes > most_bytes)
-    return Bad(fmt::format("{}: {} bytes of paths are too many for one call (at most {})", call, bytes, most_bytes));
+  if (bytes > most_bytes) return Bad(fmt::format("{}: {} bytes of paths are too many for one call (at most {})", call, bytes, most_bytes));
   return absl::OkStatus();
 }
 
@@ -36,6 +35,8 @@ v1::Mutation::Limits ToMutationLimits(const CallLimits& limits) {
   out.set_min_block_size_bytes(limits.min_block_size_bytes);
   out.set_max_block_size_bytes(limits.max_block_size_bytes);
   out.set_max_blocks_per_file(limits.max_blocks_per_file);
+  out.set_max_xattrs(limits.max_xattrs);
+  out.set_max_xattr_bytes(limits.max_xattr_bytes);
   out.set_permissions_enabled(limits.permissions_enabled);
   return out;
 }

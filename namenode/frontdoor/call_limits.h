@@ -19,7 +19,10 @@ struct CallLimits {
   uint64_t min_block_size_bytes = 1 << 20;    // dfs.namenode.fs-limits.min-block-size.
   uint64_t max_block_size_bytes = 1 << 30;    // cairn.block.max-size.
   uint64_t max_blocks_per_file = 10'000;      // dfs.namenode.fs-limits.max-blocks-per-file.
-  bool permissions_enabled = true;            // dfs.permissions.enabled.
+  uint64_t max_xattrs = 32;                   // dfs.namenode.fs-limits.max-xattrs-per-inode.
+  uint64_t max_xattr_bytes = 16 << 10;        // dfs.namenode.fs-limits.max-xattr-size.
+  // dfs.permissions.enabled, which is true unless set. Here false: a NameNode that is put together in a program says itself who may what.
+  bool permissions_enabled = false;
 };
 
 inline constexpr size_t kMaxLocatedBlocks = 1000;

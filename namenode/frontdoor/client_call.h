@@ -56,7 +56,7 @@ void ClientService::Answer(Call<Request, Response>& call, Response response) {
 template <class Request, class Response>
 v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) const {
   v1::Mutation mutation;
-  mutation.set_user(call.header.user());
+  callers_.Resolve(call.header.user()).Fill(&mutation);
   mutation.set_client_id(call.header.client_id());
   mutation.set_slot(call.header.slot());
   mutation.set_sequence(call.header.sequence());

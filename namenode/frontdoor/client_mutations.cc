@@ -16,7 +16,9 @@ constexpr uint8_t kWriterModes =
     static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) | static_cast<uint8_t>(TokenMode::kTransfer);
 
 // Reads a path's records into the cache on a reader, so that the one writer finds them there.
-void Warm(const ReadView& view, const std::string& path) { IgnoreError(WalkPath(view, path).status(), "only the mutation itself decides"); }
+void Warm(const ReadView& view, const std::string& path) {
+  IgnoreError(WalkPath(view, path, Caller::Trusted()).status(), "only the mutation itself decides");
+}
 
 // Parents that are made on the way can be entered and filled by their owner, as in HDFS.
 uint32_t ParentMode(uint32_t mode) { return mode | 0300; }

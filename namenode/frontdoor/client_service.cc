@@ -35,6 +35,7 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
     : options_(options),
       identity_(std::move(identity)),
       limits_(ToMutationLimits(options_.limits)),
+      callers_({options_.superuser, options_.supergroup, options_.limits.permissions_enabled}, options_.groups),
       space_(space),
       replicas_(replicas),
       leases_(leases),
@@ -102,7 +103,8 @@ void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDef
 }
 
 void ClientService::OnGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoResponse> call) {
-  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*space_->Snapshot(), call.request.path());
+  const ResolvedCaller who = callers_.Resolve(call.header.user());
+  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*space_->Snapshot(), call.request.path(), who.caller());
   if (!status.ok()) return call.done(status.status());
   v1::GetFileInfoResponse response;
   *response.mutable_status() = *std::move(status);
@@ -110,8 +112,10 @@ void ClientService::OnGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoRe
 }
 
 void ClientService::OnList(Call<v1::ListRequest, v1::ListResponse> call) {
-  const uint32_t limit = call.request.limit() == 0 ? options_.list_limit : std::min(call.request.limit(), options_.list_limit);
-  absl::StatusOr<Listing> listing = ListDirectory(*space_->Snapshot(), call.request.path(), call.request.start_after(), limit);
+  const uint32_t limit = call.request.limit() == 0 ? kMaxListEntries : std::min(call.request.limit(), kMaxListEntries);
+  const ResolvedCaller who = callers_.Resolve(call.header.user());
+  absl::StatusOr<Listing> listing =
+      ListDirectory(*space_->Snapshot(), call.request.path(), call.request.start_after(), limit, who.caller());
   if (!listing.ok()) return call.done(listing.status());
   v1::ListResponse response;
   for (v1::FileStatus& entry : listing->entries) *response.add_entries() = std::move(entry);
@@ -120,10 +124,11 @@ void ClientService::OnList(Call<v1::ListRequest, v1::ListResponse> call) {
 }
 
 void ClientService::OnGetContentSummary(Call<v1::GetContentSummaryRequest, v1::GetContentSummaryResponse> call) {
+  const ResolvedCaller who = callers_.Resolve(call.header.user());
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  absl::StatusOr<v1::ContentSummary> summary = SummaryOfPath(*view, call.request.path());
+  absl::StatusOr<v1::ContentSummary> summary = SummaryOfPath(*view, call.request.path(), who.caller());
   if (!summary.ok()) return call.done(summary.status());
-  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*view, call.request.path());
+  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*view, call.request.path(), who.caller());
   if (!status.ok()) return call.done(status.status());
   v1::GetContentSummaryResponse response;
   *response.mutable_summary() = *std::move(summary);
@@ -146,8 +151,9 @@ v1::LocatedBlock ClientService::LocateForReader(const BlockOfFile& block, const 
 }
 
 void ClientService::OnGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::GetBlockLocationsResponse> call) {
+  const ResolvedCaller who = callers_.Resolve(call.header.user());
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, call.request.path());
+  const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, call.request.path(), who.caller(), kReadRight);
   if (!inode.ok()) return call.done(inode.status());
   const absl::StatusOr<std::vector<BlockOfFile>> blocks =
       BlocksOfFile(*view, inode->record, call.request.offset_bytes(), call.request.length_bytes(), kMaxLocatedBlocks);

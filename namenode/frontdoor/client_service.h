@@ -9,6 +9,7 @@
 #include "common/api/client_namenode.h"
 #include "common/env/executor.h"
 #include "namenode/frontdoor/call_limits.h"
+#include "namenode/frontdoor/caller_resolver.h"
 #include "namenode/frontdoor/storage_numbers.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace/namespace_queries.h"
@@ -30,6 +31,9 @@ class ClientService : public api::ClientNamenode {
  public:
   struct Options {
     CallLimits limits;
+    std::string superuser;                            // Who runs the NameNode. Empty: no user is one by his name.
+    std::string supergroup = "supergroup";            // dfs.permissions.superusergroup.
+    GroupMapping* groups = nullptr;                   // Outlives the service; null: nobody is in a group.
     uint64_t default_block_size_bytes = 128 << 20;    // dfs.blocksize.
     uint32_t default_replication = 3;                 // dfs.replication.
     uint32_t bytes_per_checksum = 512;                // dfs.bytes-per-checksum.
@@ -94,6 +98,7 @@ class ClientService : public api::ClientNamenode {
   const Options options_;
   const ReplicaPlane::Identity identity_;
   const v1::Mutation::Limits limits_;
+  const CallerResolver callers_;
   NamespaceAccess* const space_;
   ReplicaPlane* const replicas_;
   LeaseMonitor* const leases_;

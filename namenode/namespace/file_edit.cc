@@ -52,7 +52,8 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   if (inode_id != 0) {
     ASSIGN_OR_RETURN(inode, FindInodeAnywhere(ctx.view(), InodeId(inode_id)));
   } else {
-    ASSIGN_OR_RETURN(PathWalk walk, WalkPath(ctx.view(), path));
+    // The lease is the right.
+    ASSIGN_OR_RETURN(PathWalk walk, WalkPath(ctx.view(), path, Caller::Trusted()));
     if (walk.complete()) inode = walk.last();
   }
   if (!inode) return Gone(path, inode_id);

@@ -28,13 +28,14 @@ uint64_t ExtentOf(const v1::BlockRecord& block, const v1::INodeRecord& file) {
 
 }  // namespace
 
-absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view path) {
-  ASSIGN_OR_RETURN(PathWalk walk, WalkExisting(view, path));
+absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view path, const Caller& caller, uint32_t rights) {
+  ASSIGN_OR_RETURN(PathWalk walk, WalkExisting(view, path, caller));
+  RETURN_IF_ERROR(caller.CheckTarget(walk, rights));
   return ToResolved(std::move(walk.inodes.back()));
 }
 
-absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path) {
-  ASSIGN_OR_RETURN(ResolvedInode inode, ResolvePath(view, path));
+absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path, const Caller& caller, uint32_t rights) {
+  ASSIGN_OR_RETURN(ResolvedInode inode, ResolvePath(view, path, caller, rights));
   if (inode.record.type() == v1::FILE) return inode;
   Error error;
   error.kind = ErrorKind::kIsDirectory;
@@ -77,21 +78,23 @@ v1::FileStatus ToFileStatus(const v1::INodeRecord& record, std::string path) {
   return status;
 }
 
-absl::StatusOr<v1::FileStatus> StatusOfPath(const ReadView& view, std::string_view path) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+absl::StatusOr<v1::FileStatus> StatusOfPath(const ReadView& view, std::string_view path, const Caller& caller) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   v1::FileStatus status = ToFileStatus(walk.last().record, walk.path());
   ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, walk.last().record));
   status.set_children(children);
   return status;
 }
 
-absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view path, std::string_view start_after, size_t limit) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view path, std::string_view start_after, size_t limit,
+                                      const Caller& caller) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   Listing listing;
   if (!walk.last().is_directory()) {  // A file is listed as itself.
     if (start_after.empty()) listing.entries.push_back(ToFileStatus(walk.last().record, walk.components.back()));
     return listing;
   }
+  RETURN_IF_ERROR(caller.CheckTarget(walk, kReadRight | kExecuteRight));
   const InodeId directory = walk.last().id();
   const auto cursor = view.Scan(Family::kInode, ChildrenBegin(directory, start_after), ChildrenEnd(directory));
   for (; cursor->Valid(); cursor->Next()) {
@@ -136,8 +139,8 @@ absl::StatusOr<std::optional<v1::BlockRecord>> FindBlock(const ReadView& view, B
   return FindRecord<v1::BlockRecord>(view, Family::kBlock, BlockKey(id));
 }
 
-absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::string_view path) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path));
+absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::string_view path, const Caller& caller) {
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   v1::ContentSummary summary;
   const v1::INodeRecord& record = walk.last().record;
   if (!walk.last().is_directory()) {
@@ -146,6 +149,7 @@ absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::stri
     summary.set_charged_bytes(record.charged_bytes());
     return summary;
   }
+  RETURN_IF_ERROR(caller.CheckTarget(walk, kReadRight | kExecuteRight));
   ASSIGN_OR_RETURN(const v1::UsageRecord usage, GetRecord<v1::UsageRecord>(view, Family::kUsage, UsageKey(walk.last().id())));
   summary.set_directories(usage.directories() + 1);
   summary.set_files(usage.files());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "namenode/namespace/path_walk.h"
+#include "namenode/namespace/permission.h"
 #include "namenode/namespace/records.h"
 
 namespace cairn::namenode {
@@ -30,9 +31,11 @@ struct UsageDelta {
 class OpContext {
  public:
   OpContext(const v1::Mutation& mutation, int64_t now_ms, Transaction& txn, v1::MutationResult& result)
-      : mutation_(mutation), now_ms_(now_ms), txn_(txn), result_(result) {}
+      : mutation_(mutation), caller_(mutation), now_ms_(now_ms), txn_(txn), result_(result) {}
 
   const v1::Mutation& mutation() const { return mutation_; }
+  // Who asks: every verb that takes a path walks and checks with it; see permission.h.
+  const Caller& caller() const { return caller_; }
   const v1::Mutation::Limits& limits() const { return mutation_.limits(); }
   int64_t now_ms() const { return now_ms_; }
   // For reading. Usage must be read through UsageOf: the transaction lacks what is summed up here.
@@ -81,6 +84,7 @@ class OpContext {
   };
 
   const v1::Mutation& mutation_;
+  const Caller caller_;
   const int64_t now_ms_;
   Transaction& txn_;
   v1::MutationResult& result_;
@@ -97,7 +101,7 @@ inline constexpr std::string_view kMaxBlocksPerFileKey = "dfs.namenode.fs-limits
 inline constexpr bool IsNearLimit(uint64_t count, uint64_t limit) { return limit != 0 && count >= limit - limit / 5; }
 
 // Errors that name a limit and the key that raises it. `reason` says which: NAME_TOO_LONG, PATH_TOO_LONG, PATH_TOO_DEEP, DIRECTORY_FULL,
-// TOO_MANY_BLOCKS.
+// TOO_MANY_BLOCKS, TOO_MANY_XATTRS, XATTR_TOO_BIG.
 absl::Status LimitExceeded(std::string_view reason, std::string message, std::string path, uint64_t limit, std::string_view key);
 
 // Lengths and depth of a new name, and that it is not reserved: ".snapshot" anywhere, ".reserved" below the root (as HDFS).

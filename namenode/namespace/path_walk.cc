@@ -51,7 +51,7 @@ std::vector<InodeId> PathWalk::ancestors() const {
   return ids;
 }
 
-absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path) {
+absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, const Caller& caller) {
   PathWalk walk;
   ASSIGN_OR_RETURN(walk.components, SplitPath(path));
   ASSIGN_OR_RETURN(v1::INodeRecord root, GetRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(kRootParentId, "")));
@@ -65,6 +65,7 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path) {
       error.message = fmt::format("{}: {} is a file, not a directory", walk.path(), error.path);
       return MakeError(std::move(error));
     }
+    if (!caller.MayAccess(parent.record, kExecuteRight)) return caller.Denied(parent.record, JoinPath(walk.components, i), kExecuteRight);
     const InodeId parent_id = parent.id();
     const std::string& name = walk.components[i];
     ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record, FindRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(parent_id, name)));
@@ -83,8 +84,8 @@ absl::Status PathNotFound(const PathWalk& walk) {
   return MakeError(std::move(error));
 }
 
-absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path) {
-  ASSIGN_OR_RETURN(PathWalk walk, WalkPath(view, path));
+absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path, const Caller& caller) {
+  ASSIGN_OR_RETURN(PathWalk walk, WalkPath(view, path, caller));
   if (!walk.complete()) return PathNotFound(walk);
   return walk;
 }

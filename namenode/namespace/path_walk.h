@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "namenode/namespace/permission.h"
 #include "namenode/namespace/records.h"
 
 namespace cairn::namenode {
@@ -34,10 +35,11 @@ struct PathWalk {
   std::vector<InodeId> ancestors() const;
 };
 
-// One Get a component. kInvalidPath as SplitPath; kNotDirectory if a file stands in the middle, naming it.
-absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path);
+// One Get a component. kInvalidPath as SplitPath; kNotDirectory if a file stands in the middle, naming it; kPermission if the caller
+// may not pass through a directory: no row below it is read. Other rights are checked on what this returns; see permission.h.
+absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, const Caller& caller);
 // The same for a path that must exist: kNotFound naming the first missing component.
-absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path);
+absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path, const Caller& caller);
 
 absl::Status PathNotFound(const PathWalk& walk);
 

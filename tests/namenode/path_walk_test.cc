@@ -27,7 +27,7 @@ TEST(SplitPath, RefusesWhatIsNoPath) {
 TEST(WalkPath, NamesTheFirstMissingComponent) {
   testing::TestNamespace space;
   space.Must(testing::MkdirsMutation("/a"));
-  const auto walk = WalkExisting(space.view(), "/a/b/c");
+  const auto walk = WalkExisting(space.view(), "/a/b/c", Caller::Trusted());
   EXPECT_THAT(walk, HasKind(ErrorKind::kNotFound));
   EXPECT_EQ(ErrorOf(walk.status())->path, "/a/b");
 }
@@ -35,7 +35,7 @@ TEST(WalkPath, NamesTheFirstMissingComponent) {
 TEST(WalkPath, AFileInTheMiddleIsNotADirectory) {
   testing::TestNamespace space;
   space.WriteFile("/a/f", {});
-  const auto walk = WalkPath(space.view(), "/a/f/c");
+  const auto walk = WalkPath(space.view(), "/a/f/c", Caller::Trusted());
   EXPECT_THAT(walk, HasKind(ErrorKind::kNotDirectory));
   EXPECT_EQ(ErrorOf(walk.status())->path, "/a/f");
 }

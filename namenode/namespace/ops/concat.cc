@@ -39,18 +39,20 @@ absl::StatusOr<InodeAt> FindSource(const std::string& path, const PathWalk& targ
   const bool together = source.components.size() == target.components.size() &&
                         std::equal(source.components.begin(), source.components.end() - 1, target.components.begin());
   if (!together) {
-    ASSIGN_OR_RETURN(source, WalkExisting(ctx.view(), path));
+    ASSIGN_OR_RETURN(source, WalkExisting(ctx.view(), path, ctx.caller()));
     if (source.last().is_directory()) return NotAFile(source.path());
     return Bad("OTHER_DIRECTORY", source.path(),
                fmt::format("Source file {} is not in the same directory with the target {}", source.path(), target.path()));
   }
   const InodeId parent = target.parent().id();
   const std::string& name = source.components.back();
-  ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record,
-                   FindRecord<v1::INodeRecord>(ctx.view(), Family::kInode, InodeKey(parent, name)));
+  ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record, FindRecord<v1::INodeRecord>(ctx.view(), Family::kInode, InodeKey(parent, name)));
   source.inodes.assign(target.inodes.begin(), target.inodes.end() - 1);
   if (!record) return PathNotFound(source);
   source.inodes.push_back(InodeAt{parent, name, *std::move(record)});
+  // It is read, and it goes.
+  RETURN_IF_ERROR(ctx.caller().CheckTarget(source, kReadRight));
+  RETURN_IF_ERROR(ctx.caller().CheckParent(source, kWriteRight));
   const InodeAt& found = source.last();
   if (found.is_directory()) return NotAFile(source.path());
   if (found.id() == target.last().id())
@@ -60,9 +62,10 @@ absl::StatusOr<InodeAt> FindSource(const std::string& path, const PathWalk& targ
                fmt::format("concat: source file {} is invalid or empty or underConstruction", source.path()));
   const uint64_t most = target.last().record.block_size_bytes();
   if (found.record.block_size_bytes() > most)
-    return Bad("BLOCK_SIZE", source.path(),
-               fmt::format("concat: source file {} has preferred block size {} which is greater than the target file's preferred block size {}",
-                           source.path(), found.record.block_size_bytes(), most));
+    return Bad(
+        "BLOCK_SIZE", source.path(),
+        fmt::format("concat: source file {} has preferred block size {} which is greater than the target file's preferred block size {}",
+                    source.path(), found.record.block_size_bytes(), most));
   return found;
 }
 
@@ -83,8 +86,9 @@ absl::StatusOr<std::vector<Source>> FindSources(const v1::Mutation::Concat& op, 
                          fmt::format("{}: File has reached the limit on maximum number of blocks: it would have {}", target.path(), after),
                          target.path(), limit, kMaxBlocksPerFileKey);
   if (moved > kMaxBlocksOfConcat)
-    return Bad("TOO_MANY_BLOCKS_AT_ONCE", target.path(),
-               fmt::format("concat: {} blocks are too many to be moved at once (at most {}): name fewer sources", moved, kMaxBlocksOfConcat));
+    return Bad(
+        "TOO_MANY_BLOCKS_AT_ONCE", target.path(),
+        fmt::format("concat: {} blocks are too many to be moved at once (at most {}): name fewer sources", moved, kMaxBlocksOfConcat));
   for (Source& source : sources) {
     ASSIGN_OR_RETURN(source.ids, BlockIds(ctx.view(), source.inode.record, 0, source.inode.record.block_count()));
     for (const BlockId id : source.ids) {
@@ -99,7 +103,8 @@ absl::StatusOr<std::vector<Source>> FindSources(const v1::Mutation::Concat& op, 
 }
 
 absl::StatusOr<PathWalk> FindTarget(const std::string& path, const OpContext& ctx) {
-  ASSIGN_OR_RETURN(PathWalk target, WalkExisting(ctx.view(), path));
+  ASSIGN_OR_RETURN(PathWalk target, WalkExisting(ctx.view(), path, ctx.caller()));
+  RETURN_IF_ERROR(ctx.caller().CheckTarget(target, kWriteRight));
   if (target.last().is_directory()) return NotAFile(target.path());
   const v1::INodeRecord& record = target.last().record;
   bool open = !record.lease_holder().empty();
@@ -108,8 +113,7 @@ absl::StatusOr<PathWalk> FindTarget(const std::string& path, const OpContext& ct
     ASSIGN_OR_RETURN(const v1::BlockRecord last, GetBlock(ctx.view(), id));
     open = last.state() != v1::COMMITTED;
   }
-  if (open)
-    return Bad("TARGET_OPEN", target.path(), fmt::format("concat: target file {} is under construction", target.path()));
+  if (open) return Bad("TARGET_OPEN", target.path(), fmt::format("concat: target file {} is under construction", target.path()));
   return target;
 }
 

@@ -46,7 +46,8 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   if (holder.empty() || holder.size() > kMaxHolderBytes)
     return PathError(ErrorKind::kInvalidArgument, "", op.path(),
                      fmt::format("{}: create needs a client name of 1 to {} bytes", op.path(), kMaxHolderBytes));
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path()));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path(), ctx.caller()));
+  RETURN_IF_ERROR(ctx.caller().CheckAncestor(walk, kWriteRight));
   const std::string path = walk.path();
   if (walk.complete() && walk.last().is_directory())
     return PathError(ErrorKind::kAlreadyExists, "IS_DIRECTORY", path, fmt::format("{} already exists as a directory", path));
@@ -57,6 +58,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
       return PathError(ErrorKind::kBeingWritten, "", path,
                        fmt::format("{} is being written by {}", path, walk.last().record.lease_holder()));
     if (!op.overwrite()) return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} already exists", path));
+    RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   } else {
     RETURN_IF_ERROR(CheckMissing(ctx, walk));
   }

@@ -6,7 +6,7 @@
 namespace cairn::namenode {
 
 absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path()));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path(), ctx.caller()));
   ctx.result().set_path(walk.path());
   if (walk.complete()) {
     if (walk.last().is_directory()) {
@@ -20,6 +20,7 @@ absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
     error.message = fmt::format("{} already exists as a file", walk.path());
     return MakeError(std::move(error));
   }
+  RETURN_IF_ERROR(ctx.caller().CheckAncestor(walk, kWriteRight));
   if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
   RETURN_IF_ERROR(CheckMissing(ctx, walk));
   UsageDelta added;

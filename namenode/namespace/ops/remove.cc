@@ -10,7 +10,7 @@ namespace {
 
 // True if there was something to delete.
 absl::StatusOr<bool> DeleteOne(const std::string& path, bool recursive, OpContext& ctx) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), path));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), path, ctx.caller()));
   Error error;
   error.path = walk.path();
   if (walk.components.empty()) {
@@ -18,10 +18,13 @@ absl::StatusOr<bool> DeleteOne(const std::string& path, bool recursive, OpContex
     error.message = "the root cannot be deleted";
     return MakeError(std::move(error));
   }
+  RETURN_IF_ERROR(ctx.caller().CheckParent(walk, kWriteRight));
   if (!walk.complete()) return false;
-  if (walk.last().is_directory() && !recursive) {
+  if (walk.last().is_directory()) {
     ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(walk.last().id()));
-    if (usage.children() != 0) {
+    // Of all that it holds only this directory is asked: the work must not grow with the subtree.
+    if (usage.children() != 0) RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kAllRights));
+    if (usage.children() != 0 && !recursive) {
       error.kind = ErrorKind::kNotEmpty;
       error.message = fmt::format("{} is not empty: it has {} entries; delete it recursively", walk.path(), usage.children());
       return MakeError(std::move(error));

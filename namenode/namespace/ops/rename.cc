@@ -43,8 +43,13 @@ std::vector<InodeId> OnlyAbove(const PathWalk& destination, const PathWalk& sour
 }  // namespace
 
 absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
-  ASSIGN_OR_RETURN(const PathWalk source, WalkExisting(ctx.view(), op.source()));
-  ASSIGN_OR_RETURN(const PathWalk destination, WalkPath(ctx.view(), op.destination()));
+  ASSIGN_OR_RETURN(const PathWalk source, WalkPath(ctx.view(), op.source(), ctx.caller()));
+  ASSIGN_OR_RETURN(const PathWalk destination, WalkPath(ctx.view(), op.destination(), ctx.caller()));
+  RETURN_IF_ERROR(ctx.caller().CheckParent(source, kWriteRight));
+  RETURN_IF_ERROR(ctx.caller().CheckAncestor(destination, kWriteRight));
+  // What is replaced goes as by a delete.
+  if (op.overwrite()) RETURN_IF_ERROR(ctx.caller().CheckParent(destination, kWriteRight));
+  if (!source.complete()) return PathNotFound(source);
   if (source.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, source, "the root cannot be renamed");
   if (destination.components.empty())
     return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the root cannot be replaced");

@@ -33,7 +33,7 @@ absl::Status ApplySetQuota(const v1::Mutation::SetQuota& op, OpContext& ctx) {
     return Refuse(ErrorKind::kInvalidArgument, "", op.path(),
                   fmt::format("Illegal value for nsQuota or ssQuota: {} and {}; a quota is at least 0, or -1 for none",
                               op.namespace_quota(), op.space_quota_bytes()));
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path()));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path(), ctx.caller()));
   if (!walk.complete())
     return Refuse(ErrorKind::kNotFound, "", walk.missing_path(), fmt::format("Directory does not exist: {}", walk.path()));
   if (!walk.last().is_directory())

@@ -35,7 +35,8 @@ absl::StatusOr<uint64_t> SettleBlocks(OpContext& ctx, const v1::INodeRecord& fil
 }  // namespace
 
 absl::Status ApplySetReplication(const v1::Mutation::SetReplication& op, OpContext& ctx) {
-  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(ctx.view(), op.path()));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(ctx.view(), op.path(), ctx.caller()));
+  RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   RETURN_IF_ERROR(CheckReplication(ctx.limits(), op.replication(), walk.path()));
   InodeAt file = walk.last();
   v1::MutationResult& result = ctx.result();
