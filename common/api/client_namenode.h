@@ -10,7 +10,8 @@
   X(Create) X(AddBlock) X(AbandonBlock) X(UpdateBlockForPipeline) X(UpdatePipeline) X(Fsync) X(Complete) X(RenewLease) \
   X(GetFileInfo) X(List) X(Mkdirs) X(Rename) X(Delete) X(DeleteMany) X(GetContentSummary) \
   X(GetBlockLocations) X(GetServerDefaults) X(ReportBadReplicas) \
-  X(SetQuota) X(SetReplication) X(Concat) X(GetLocationsMany)
+  X(SetQuota) X(SetReplication) X(Concat) X(GetLocationsMany) \
+  X(SetPermission) X(SetOwner) X(SetTimes) X(SetXattr) X(RemoveXattr) X(GetXattrs) X(CheckAccess)
 // clang-format on
 
 namespace cairn::api {
@@ -24,11 +25,13 @@ namespace cairn::api {
 //   kLeaseExpired: the caller does not hold the file's lease any more, or the file is gone;
 //   kNoTargets: AddBlock or Create with a first block found no DataNode; the reason and nodes say why each was refused;
 //   kNotReplicatedYet: Complete or AddBlock names fewer acknowledged storages than dfs.namenode.replication.min;
+//   kPermission: the caller lacks a right, which the message names with the inode and its mode (namenode/namespace/permission.h);
 //   kSlotExpired: the retry slot is too old to know whether the call acted;
 //   kReadOnly, kSafeMode, kRetriable: later, or elsewhere.
 //
 // Delete of what is not there answers OK with existed = false. List of what is not there is kNotFound. Complete repeated after it acted
-// (same inode, same length) is OK. AbandonBlock of a block that is not the file's last is kLeaseExpired.
+// (same inode, same length) is OK. SetPermission, SetOwner, SetTimes, SetXattr and RemoveXattr are mutations as well; extended attributes that
+// are missing, or there already, are kInvalidArgument with reason XATTR_NOT_FOUND or XATTR_EXISTS. AbandonBlock of a block that is not the file's last is kLeaseExpired.
 class ClientNamenode {
  public:
   virtual ~ClientNamenode() = default;

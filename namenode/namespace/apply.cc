@@ -31,13 +31,13 @@ absl::Status Dispatch(const v1::Mutation& mutation, const std::string& codes_bef
     case v1::Mutation::kSetReplication: return ApplySetReplication(mutation.set_replication(), ctx);
     case v1::Mutation::kSpreadReplication: return ApplySpreadReplication(mutation.spread_replication(), ctx);
     case v1::Mutation::kSetQuota: return ApplySetQuota(mutation.set_quota(), ctx);
+    case v1::Mutation::kSetPermission: return ApplySetPermission(mutation.set_permission(), ctx);
+    case v1::Mutation::kSetOwner: return ApplySetOwner(mutation.set_owner(), ctx);
+    case v1::Mutation::kSetTimes: return ApplySetTimes(mutation.set_times(), ctx);
+    case v1::Mutation::kSetXattr: return ApplySetXattr(mutation.set_xattr(), ctx);
+    case v1::Mutation::kRemoveXattr: return ApplyRemoveXattr(mutation.remove_xattr(), ctx);
     case v1::Mutation::kAppend:
     case v1::Mutation::kTruncate:
-    case v1::Mutation::kSetPermission:
-    case v1::Mutation::kSetOwner:
-    case v1::Mutation::kSetTimes:
-    case v1::Mutation::kSetXattr:
-    case v1::Mutation::kRemoveXattr:
     case v1::Mutation::kRecoverLease:
     case v1::Mutation::kStartBlockRecovery:
     case v1::Mutation::kCommitBlockRecovery:
@@ -74,6 +74,8 @@ absl::StatusOr<v1::MutationResult> Apply(const v1::Mutation& mutation, Transacti
   if (const absl::Status status = Dispatch(mutation, retry.codes_before, ctx); !status.ok()) return RefusalOrError(status);
   if (!ctx.acted()) return result;
   RETURN_IF_ERROR(ctx.Flush());
+  // No answer shows them, and a kept row should not hold them again.
+  if (result.has_inode()) result.mutable_inode()->clear_xattrs();
   if (mutation.sequence() != 0) KeepRetry(mutation, now_ms, result, txn);
   if (now_ms > static_cast<int64_t>(last_time)) PutNumber(txn, kMetaLastMutationTime, static_cast<uint64_t>(now_ms));
   return result;

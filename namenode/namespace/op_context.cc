@@ -108,7 +108,8 @@ absl::Status OpContext::Flush() {
     if (!change.touched) continue;
     ASSIGN_OR_RETURN(std::optional<InodeAt> directory, FindInodeAnywhere(txn_, id));
     if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
-    if (directory->record.modification_time_ms() == now_ms_) continue;
+    // One that a user has set to later stays, as in HDFS.
+    if (directory->record.modification_time_ms() >= now_ms_) continue;
     directory->record.set_modification_time_ms(now_ms_);
     PutInode(Change(), *directory);
   }

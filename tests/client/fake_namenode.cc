@@ -10,10 +10,9 @@
 namespace cairn::client {
 namespace {
 
-const std::set<std::string> kMutations = {"Create",         "AddBlock", "AbandonBlock", "UpdateBlockForPipeline",
-                                          "UpdatePipeline", "Fsync",    "Complete",     "Mkdirs",
-                                          "Rename",         "Delete",   "DeleteMany",   "SetQuota",
-                                          "SetReplication", "Concat"};
+const std::set<std::string> kMutations = {
+    "Create", "AddBlock",   "AbandonBlock", "UpdateBlockForPipeline", "UpdatePipeline", "Fsync", "Complete", "Mkdirs", "Rename",
+    "Delete", "DeleteMany", "SetQuota",     "SetReplication",         "Concat"};
 
 absl::Status Wrong(std::string what) { return MakeError(ErrorKind::kInvalidArgument, std::move(what)); }
 
@@ -359,5 +358,19 @@ absl::StatusOr<v1::GetLocationsManyResponse> FakeNamenode::DoGetLocationsMany(co
   }
   return response;
 }
+
+// Calls whose logic is the NameNode's alone.
+#define CAIRN_UNSUPPORTED_CALL(Name)                                                                  \
+  absl::StatusOr<v1::Name##Response> FakeNamenode::Do##Name(const v1::Name##Request&) {               \
+    return MakeError(ErrorKind::kUnsupported, std::string(#Name) + " is not known to this NameNode"); \
+  }
+CAIRN_UNSUPPORTED_CALL(SetPermission)
+CAIRN_UNSUPPORTED_CALL(SetOwner)
+CAIRN_UNSUPPORTED_CALL(SetTimes)
+CAIRN_UNSUPPORTED_CALL(SetXattr)
+CAIRN_UNSUPPORTED_CALL(RemoveXattr)
+CAIRN_UNSUPPORTED_CALL(GetXattrs)
+CAIRN_UNSUPPORTED_CALL(CheckAccess)
+#undef CAIRN_UNSUPPORTED_CALL
 
 }  // namespace cairn::client

@@ -44,6 +44,15 @@ absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx);
 // A code for each path, appended to `codes_before`, which earlier mutations of the same call answered.
 absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx);
 
+// Mode, owner and group, times, extended attributes of an inode. What is as it should be already is not written. Attributes leave the
+// modification time alone. See permission.h and xattrs.h for who may.
+absl::Status ApplySetPermission(const v1::Mutation::SetPermission& op, OpContext& ctx);
+// Owner: superusers only. Group: the owner, to one he is in.
+absl::Status ApplySetOwner(const v1::Mutation::SetOwner& op, OpContext& ctx);
+absl::Status ApplySetTimes(const v1::Mutation::SetTimes& op, OpContext& ctx);
+absl::Status ApplySetXattr(const v1::Mutation::SetXattr& op, OpContext& ctx);
+absl::Status ApplyRemoveXattr(const v1::Mutation::RemoveXattr& op, OpContext& ctx);
+
 // Closes a file whose holder fell silent: if its blocks are all committed, or the last was never set up (no storage, no byte). Else
 // kBeingWritten with reason NEEDS_RECOVERY. A lease that leads nowhere any more is dropped.
 absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ctx);
