@@ -71,12 +71,6 @@ int Stat(Shell* shell, const Arguments& arguments) {
   });
 }
 
-// By the bits alone: the server has the last word.
-bool MayAccess(const FileStatus& status, const std::string& user, uint32_t bit) {
-  if (status.owner == user) return (status.mode & (bit << 6)) != 0;
-  return (status.mode & bit) != 0 || (status.mode & (bit << 3)) != 0;
-}
-
 int Test(Shell* shell, const Arguments& arguments) {
   if (arguments.flags.size() != 1) {
     *shell->err << (arguments.flags.empty() ? "-test: No test flag given\n" : "-test: Only one test flag is allowed\n");
@@ -96,8 +90,13 @@ int Test(Shell* shell, const Arguments& arguments) {
     case 'f': holds = !status->is_directory; break;
     case 's': holds = status->length_bytes > 0; break;
     case 'z': holds = status->length_bytes == 0; break;
-    case 'r': holds = MayAccess(*status, shell->user, 04); break;
-    case 'w': holds = MayAccess(*status, shell->user, 02); break;
+    case 'r':
+    case 'w': {
+      const absl::Status access = shell->files->CheckAccess(path.path, arguments.Has("r") ? kMayRead : kMayWrite);
+      if (!access.ok() && !errors::IsPermissionDenied(access)) return Complain(shell, "test", path.typed, access);
+      holds = access.ok();
+      break;
+    }
     default: break;  // ParseArguments lets no other through.
   }
   return holds ? kSuccess : kFailure;

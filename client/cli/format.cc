@@ -176,7 +176,6 @@ std::string ErrorText(const absl::Status& status) {
   if (errors::IsNotDirectory(status)) return "Is not a directory";
   if (errors::IsADirectory(status)) return "Is a directory";
   if (errors::IsNotEmpty(status)) return "Directory is not empty";
-  if (errors::IsPermissionDenied(status)) return fmt::format("Permission denied: {}", std::string(status.message()));
   return std::string(status.message());
 }
 

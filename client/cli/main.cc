@@ -17,6 +17,7 @@
 #include "cairn/file_system.h"
 #include "client/cli/admin_call.h"
 #include "client/cli/cli_options.h"
+#include "client/cli/dfs_attributes.h"
 #include "client/cli/dfs_blocks.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
@@ -91,7 +92,7 @@ int RunMinicluster(const std::vector<std::string>& words) {
 
 std::vector<Verb> DfsVerbs() {
   std::vector<Verb> verbs = ListVerbs();
-  for (auto more : {ChangeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
+  for (auto more : {ChangeVerbs(), AttributeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
     verbs.insert(verbs.end(), more.begin(), more.end());
   return verbs;
 }
@@ -134,6 +135,7 @@ int Run(std::vector<std::string> words) {
   shell.zone = absl::LocalTimeZone();
   const std::span<const std::string> verb(rest.data() + 1, rest.size() - 1);
   const std::unique_ptr<Env> env = NewRealEnv();
+  shell.now = [&env] { return env->clock().WallNow(); };
   std::unique_ptr<FileSystem> files;
   HostPort namenode;
   std::shared_ptr<WaitingLine> waiting;

@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "absl/strings/ascii.h"
-
+#include "cairn/errors.h"
 #include "client/cli/format.h"
 #include "client/src/path.h"
 #include "common/error.h"
@@ -69,13 +68,26 @@ absl::Status UnknownScheme(const std::string& scheme) { return Bad(fmt::format("
 absl::StatusOr<Arguments> ParseArguments(const Verb& verb, std::span<const std::string> words) {
   Arguments arguments;
   bool flags_over = false;
-  for (const std::string& word : words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     if (!flags_over && word == "--") {
       flags_over = true;
     } else if (!flags_over && word.size() > 1 && word.starts_with('-')) {
       const std::string flag = word.substr(word.starts_with("--") ? 2 : 1);
-      if (std::find(verb.flags.begin(), verb.flags.end(), flag) == verb.flags.end()) return Bad(fmt::format("Illegal option {}", word));
-      arguments.flags.insert(flag);
+      const auto knows = [&flag](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), flag) != names.end();
+      };
+      if (knows(verb.options)) {
+        if (i + 1 == words.size()) return Bad(fmt::format("option {} requires 1 argument.", word));
+        arguments.options[flag] = words[++i];
+      } else if (knows(verb.flags)) {
+        arguments.flags.insert(flag);
+      } else if (verb.unknown_flags_are_values) {
+        flags_over = true;
+        arguments.values.push_back(word);
+      } else {
+        return Bad(fmt::format("Illegal option {}", word));
+      }
     } else {
       flags_over = true;
       // An unset variable in a script must not come to mean the home directory.
@@ -127,7 +139,9 @@ int RunVerb(const std::string& group, const std::vector<Verb>& verbs, std::span<
     *shell->err << fmt::format("-{}: {}\n{}\n", verb->name, std::string(arguments.status().message()), UsageLine(group, *verb));
     return kUsage;
   }
-  return verb->run(shell, *arguments);
+  const int result = verb->run(shell, *arguments);
+  if (result == kUsage) *shell->err << UsageLine(group, *verb) << "\n";
+  return result;
 }
 
 PathArgument ResolvePath(const Shell& shell, const std::string& typed) {
@@ -211,8 +225,11 @@ int Complain(Shell* shell, const std::string& verb, const std::string& typed, co
 }
 
 int Complain(Shell* shell, const std::string& verb, const std::string& typed, const absl::Status& status) {
-  const std::string path = ResolvePath(*shell, typed).path;
-  return Complain(shell, verb, typed, WithoutPath(ErrorText(status), {typed, path, path + kCopying}));
+  if (errors::IsPermissionDenied(status)) {  // It names the inode itself.
+    *shell->err << fmt::format("{}: {}\n", verb, std::string(status.message()));
+    return kFailure;
+  }
+  return Complain(shell, verb, typed, ErrorText(status));
 }
 
 int ForEachPath(Shell* shell, const std::string& verb, std::span<const std::string> values,

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <functional>
-#include <optional>
+#include <map>
 #include <ostream>
 #include <set>
 #include <span>
@@ -34,6 +34,7 @@ struct Shell {
   std::string user;     // For relative paths: /user/<user>.
   std::string address;  // "cairn://host:port", where a message names a whole path.
   absl::TimeZone zone = absl::UTCTimeZone();
+  std::function<absl::Time()> now;                 // The clock on the wall.
   const std::atomic<bool>* interrupted = nullptr;  // Set by a signal: stop, and leave nothing behind.
   std::function<void(absl::Duration)> wait;        // Returns early when interrupted.
 
@@ -45,22 +46,31 @@ struct Shell {
 
 // A verb's command line after parsing.
 struct Arguments {
-  std::set<std::string> flags;      // Without the dash.
-  std::vector<std::string> values;  // The rest, in order.
+  std::set<std::string> flags;                 // Without the dash.
+  std::vector<std::string> values;             // The rest, in order.
+  std::map<std::string, std::string> options;  // Flags that take a value.
   bool Has(const std::string& flag) const { return flags.contains(flag); }
+  // Null if it was not given.
+  const std::string* Option(const std::string& name) const {
+    const auto found = options.find(name);
+    return found == options.end() ? nullptr : &found->second;
+  }
 };
 
 struct Verb {
-  std::string name;                // Without the dash.
-  std::string synopsis;            // "[-R] [-h] [-d] [<path> ...]"
-  std::string help;                // One or two sentences.
-  std::vector<std::string> flags;  // Those it knows.
-  size_t least = 0;                // Arguments besides flags.
+  std::string name;                       // Without the dash.
+  std::string synopsis;                   // "[-R] [-h] [-d] [<path> ...]"
+  std::string help;                       // One or two sentences.
+  std::vector<std::string> flags;         // Those it knows.
+  std::vector<std::string> options = {};  // Flags that take the next word as their value.
+  bool unknown_flags_are_values = false;
+  size_t least = 0;  // Arguments besides flags.
   size_t most = SIZE_MAX;
+  // An exit code; after kUsage, and its own message, the synopsis is printed.
   std::function<int(Shell*, const Arguments&)> run;
 };
 
-// Flags come first, "--" ends them, "-" is a value. The error's message is HDFS's: "Illegal option
+// Flags come first (as do options: "-t VALUE"), "--" ends them, "-" is a value. The error's message is HDFS's: "Illegal option
 // -x", "Not enough arguments: expected 1 but got 0", "Too many arguments: expected 1 but got 2".
 absl::StatusOr<Arguments> ParseArguments(const Verb& verb, std::span<const std::string> words);
 

@@ -12,8 +12,7 @@
 #include "client/src/file_reader.h"
 #include "client/src/file_writer.h"
 #include "client/src/path.h"
-#include "client/src/trash.h"
-#include "common/mutex.h"
+#include "client/src/xattr_names.h"
 #include "common/status.h"
 
 namespace cairn::client {
@@ -280,6 +279,75 @@ class BlockingFileSystem : public FileSystem {
     request.set_target(target);
     for (const std::string& source : sources) request.add_sources(source);
     return Mutate(&api::ClientNamenode::Concat, request).status();
+  }
+
+  absl::Status SetPermission(const std::string& path, uint32_t mode) override {
+    v1::SetPermissionRequest request;
+    request.set_path(path);
+    request.set_mode(mode);
+    return Mutate(&api::ClientNamenode::SetPermission, request).status();
+  }
+
+  absl::Status SetOwner(const std::string& path, const std::string& owner, const std::string& group) override {
+    v1::SetOwnerRequest request;
+    request.set_path(path);
+    request.set_owner(owner);
+    request.set_group(group);
+    return Mutate(&api::ClientNamenode::SetOwner, request).status();
+  }
+
+  absl::Status SetTimes(const std::string& path, std::optional<absl::Time> modification, std::optional<absl::Time> access) override {
+    v1::SetTimesRequest request;
+    request.set_path(path);
+    if (modification) request.set_modification_time_ms(absl::ToUnixMillis(*modification));
+    if (access) request.set_access_time_ms(absl::ToUnixMillis(*access));
+    return Mutate(&api::ClientNamenode::SetTimes, request).status();
+  }
+
+  absl::Status CheckAccess(const std::string& path, uint32_t rights) override {
+    v1::CheckAccessRequest request;
+    request.set_path(path);
+    request.set_rights(rights);
+    return Read(&api::ClientNamenode::CheckAccess, request).status();
+  }
+
+  absl::Status SetXattr(const std::string& path, const std::string& name, const std::string& value, XattrFlag flag) override {
+    v1::SetXattrRequest request;
+    request.set_path(path);
+    ASSIGN_OR_RETURN(*request.mutable_xattr(), ParseXattrName(name));
+    request.mutable_xattr()->set_value(value);
+    request.set_create(flag != XattrFlag::kReplace);
+    request.set_replace(flag != XattrFlag::kCreate);
+    return Mutate(&api::ClientNamenode::SetXattr, request).status();
+  }
+
+  absl::Status RemoveXattr(const std::string& path, const std::string& name) override {
+    v1::RemoveXattrRequest request;
+    request.set_path(path);
+    ASSIGN_OR_RETURN(*request.mutable_xattr(), ParseXattrName(name));
+    return Mutate(&api::ClientNamenode::RemoveXattr, request).status();
+  }
+
+  absl::StatusOr<std::map<std::string, std::string>> GetXattrs(const std::string& path, const std::vector<std::string>& names) override {
+    v1::GetXattrsRequest request;
+    request.set_path(path);
+    for (const std::string& name : names) {
+      ASSIGN_OR_RETURN(*request.add_wanted(), ParseXattrName(name));
+    }
+    ASSIGN_OR_RETURN(v1::GetXattrsResponse answer, Read(&api::ClientNamenode::GetXattrs, request));
+    std::map<std::string, std::string> xattrs;
+    for (v1::Xattr& xattr : *answer.mutable_xattrs()) xattrs[XattrName(xattr)] = std::move(*xattr.mutable_value());
+    return xattrs;
+  }
+
+  absl::StatusOr<std::vector<std::string>> ListXattrs(const std::string& path) override {
+    v1::GetXattrsRequest request;
+    request.set_path(path);
+    request.set_names_only(true);
+    ASSIGN_OR_RETURN(const v1::GetXattrsResponse answer, Read(&api::ClientNamenode::GetXattrs, request));
+    std::vector<std::string> names;
+    for (const v1::Xattr& xattr : answer.xattrs()) names.push_back(XattrName(xattr));
+    return names;
   }
 
  private:

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "client/src/trash.h"
+#include <fmt/format.h>
+
 #include "common/error.h"
 #include "common/status.h"
 
@@ -74,6 +75,7 @@ FileStatus FakeFileSystem::StatusOf(const std::string& path, const Entry& entry)
   status.owner = entry.owner;
   status.group = entry.group;
   status.modification_time = entry.modified;
+  status.access_time = entry.accessed;
   return status;
 }
 
@@ -245,6 +247,75 @@ absl::Status FakeFileSystem::Concat(const std::string& target, const std::vector
     entries.erase(source);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<FakeFileSystem::Entry*> FakeFileSystem::Change(const std::string& path, const std::string& what) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  if (const auto failure = fail_change.find(path); failure != fail_change.end()) return failure->second;
+  changed.push_back(fmt::format("{} {}", what, path));
+  return &it->second;
+}
+
+absl::Status FakeFileSystem::SetPermission(const std::string& path, uint32_t mode) {
+  ASSIGN_OR_RETURN(Entry* const entry, Change(path, fmt::format("chmod {:o}", mode)));
+  entry->mode = mode;
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::SetOwner(const std::string& path, const std::string& owner, const std::string& group) {
+  ASSIGN_OR_RETURN(Entry* const entry, Change(path, fmt::format("chown {}:{}", owner, group)));
+  if (!owner.empty()) entry->owner = owner;
+  if (!group.empty()) entry->group = group;
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::SetTimes(const std::string& path, std::optional<absl::Time> modification, std::optional<absl::Time> access) {
+  ASSIGN_OR_RETURN(Entry* const entry, Change(path, "touch"));
+  if (modification) entry->modified = *modification;
+  if (access) entry->accessed = *access;
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::CheckAccess(const std::string& path, uint32_t rights) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  const uint32_t has = it->second.owner == "flink" ? it->second.mode >> 6 : it->second.mode;
+  return (has & rights) == rights ? absl::OkStatus() : MakeError(ErrorKind::kPermission, "denied");
+}
+
+absl::Status FakeFileSystem::SetXattr(const std::string& path, const std::string& name, const std::string& value, XattrFlag) {
+  ASSIGN_OR_RETURN(Entry* const entry, Change(path, "setfattr " + name));
+  entry->xattrs[name] = value;
+  return absl::OkStatus();
+}
+
+absl::Status FakeFileSystem::RemoveXattr(const std::string& path, const std::string& name) {
+  ASSIGN_OR_RETURN(Entry* const entry, Change(path, "rmfattr " + name));
+  if (entry->xattrs.erase(name) == 0) return MakeError(ErrorKind::kInvalidArgument, "No matching attributes found for remove operation");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, std::string>> FakeFileSystem::GetXattrs(const std::string& path,
+                                                                             const std::vector<std::string>& names) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  if (names.empty()) return it->second.xattrs;
+  std::map<std::string, std::string> found;
+  for (const std::string& name : names) {
+    const auto xattr = it->second.xattrs.find(name);
+    if (xattr == it->second.xattrs.end())
+      return MakeError(ErrorKind::kInvalidArgument, "At least one of the attributes provided was not found.");
+    found.insert(*xattr);
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<std::string>> FakeFileSystem::ListXattrs(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto xattrs, GetXattrs(path, {}));
+  std::vector<std::string> names;
+  for (const auto& [name, value] : xattrs) names.push_back(name);
+  return names;
 }
 
 }  // namespace cairn::cli

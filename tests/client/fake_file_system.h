@@ -23,6 +23,8 @@ class FakeFileSystem : public FileSystem {
     std::vector<size_t> hosts;  // Of the one block, at each look: the last stays.
     std::optional<int64_t> namespace_quota = std::nullopt;
     std::optional<int64_t> space_quota_bytes = std::nullopt;
+    absl::Time accessed = absl::UnixEpoch();
+    std::map<std::string, std::string> xattrs;
   };
   FakeFileSystem() { entries["/"].is_directory = true; }
 
@@ -33,7 +35,9 @@ class FakeFileSystem : public FileSystem {
   void AddFile(const std::string& path, const std::string& data) { entries[path].data = data; }
 
   std::map<std::string, Entry> entries;
-  absl::Status fail_append;  // Of every writer.
+  absl::Status fail_append;                         // Of every writer.
+  std::map<std::string, absl::Status> fail_change;  // Path -> what setting an attribute of it answers.
+  std::vector<std::string> changed;                 // "chmod 0755 /a", ..., in order.
   int aborted = 0;
   absl::Duration trash_interval;  // 0: there is no trash.
   absl::Time now = absl::FromUnixMillis(1'700'000'000'123);
@@ -62,11 +66,21 @@ class FakeFileSystem : public FileSystem {
   absl::Status SetQuota(const std::string& path, std::optional<int64_t> namespace_quota, std::optional<int64_t> space_quota_bytes) override;
   absl::StatusOr<bool> SetReplication(const std::string& path, uint32_t replication) override;
   absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) override;
+  absl::Status SetPermission(const std::string& path, uint32_t mode) override;
+  absl::Status SetOwner(const std::string& path, const std::string& owner, const std::string& group) override;
+  absl::Status SetTimes(const std::string& path, std::optional<absl::Time> modification, std::optional<absl::Time> access) override;
+  absl::Status CheckAccess(const std::string& path, uint32_t rights) override;
+  absl::Status SetXattr(const std::string& path, const std::string& name, const std::string& value, XattrFlag flag) override;
+  absl::Status RemoveXattr(const std::string& path, const std::string& name) override;
+  absl::StatusOr<std::map<std::string, std::string>> GetXattrs(const std::string& path, const std::vector<std::string>& names) override;
+  absl::StatusOr<std::vector<std::string>> ListXattrs(const std::string& path) override;
 
  private:
   absl::StatusOr<bool> Remove(const std::string& path, bool recursive);
   FileStatus StatusOf(const std::string& path, const Entry& entry) const;
   std::vector<std::string> Below(const std::string& path) const;
+  // The entry, if it is there and may be changed; notes the change.
+  absl::StatusOr<Entry*> Change(const std::string& path, const std::string& what);
 };
 
 }  // namespace cairn::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,21 +60,13 @@ struct FileLocations {
   std::vector<BlockLocation> blocks;
 };
 
-// What the cluster has configured for those who do not say.
-struct ServerDefaults {
-  uint64_t block_size_bytes = 0;
-  uint64_t max_block_size_bytes = 0;
-  uint32_t replication = 0;
-  uint32_t bytes_per_checksum = 0;
-  absl::Duration trash_interval;  // 0: no trash, unless the client wants one.
-  std::string cluster_id;
-};
+// What an access is asked for: the bits of one class of a mode, as R_OK, W_OK and X_OK.
+inline constexpr uint32_t kMayRead = 4;
+inline constexpr uint32_t kMayWrite = 2;
+inline constexpr uint32_t kMayExecute = 1;
 
-// What ExpungeTrash did.
-struct ExpungedTrash {
-  std::vector<std::string> deleted;  // Checkpoints.
-  std::string made;                  // The new checkpoint; empty if nothing had been removed since the last.
-};
+// Whether an extended attribute that is set may be new, or there already.
+enum class XattrFlag { kCreateOrReplace, kCreate, kReplace };
 
 // A connection to a Cairn cluster. Thread-safe: share one among all threads. Every call blocks
 // until it is answered or options.retry_budget has passed; calls that change something act exactly
@@ -133,6 +126,24 @@ class FileSystem {
   // Moves the blocks of `sources` to the end of `target`, in order; the sources are gone then. All closed
   // and in one directory; at most 1,000.
   virtual absl::Status Concat(const std::string& target, const std::vector<std::string>& sources) = 0;
+
+  // Attributes. Who may do what is as in HDFS; errors::IsPermissionDenied names the inode, its mode and
+  // the right that was missing.
+  virtual absl::Status SetPermission(const std::string& path, uint32_t mode) = 0;  // 0 to 01777. The owner.
+  // Empty: as it is. Owner: superusers; group: the owner, to one of his own.
+  virtual absl::Status SetOwner(const std::string& path, const std::string& owner, const std::string& group) = 0;
+  // Whole milliseconds; absent: as it is. Who may write the file.
+  virtual absl::Status SetTimes(const std::string& path, std::optional<absl::Time> modification, std::optional<absl::Time> access) = 0;
+  // OK if the caller has these rights (kMayRead and so on; 0: only that it is there).
+  virtual absl::Status CheckAccess(const std::string& path, uint32_t rights) = 0;
+  // Extended attributes; names begin with their name space: "user.origin". "trusted." is for superusers.
+  virtual absl::Status SetXattr(const std::string& path, const std::string& name, const std::string& value,
+                                XattrFlag flag = XattrFlag::kCreateOrReplace) = 0;
+  virtual absl::Status RemoveXattr(const std::string& path, const std::string& name) = 0;
+  // Those of `names`, each of which must be there, or all that the caller may see.
+  virtual absl::StatusOr<std::map<std::string, std::string>> GetXattrs(const std::string& path,
+                                                                       const std::vector<std::string>& names = {}) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> ListXattrs(const std::string& path) = 0;
 };
 
 }  // namespace cairn
