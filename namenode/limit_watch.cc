@@ -1,5 +1,6 @@
 #include "namenode/limit_watch.h"
 
+#include <memory>
 #include <optional>
 
 #include <spdlog/spdlog.h>
@@ -23,15 +24,6 @@ std::optional<uint64_t> CountNow(const ReadView& view, InodeId id) {
 }
 
 }  // namespace
-
-LimitWatch::LimitWatch(NamespaceAccess* space, metrics::Registry* registry) : space_(space) {
-  const auto gauge = [&](const char* limit, std::string_view key) {
-    gauges_.push_back(registry->NewCallbackGauge("cairn_near_limit", "Directories and files at 80 % of a limit or more.",
-                                                 {{"limit", limit}}, [this, key] { return static_cast<double>(Near(key)); }));
-  };
-  gauge("directory_items", kMaxDirectoryItemsKey);
-  gauge("blocks_per_file", kMaxBlocksPerFileKey);
-}
 
 void LimitWatch::OnCommit(const std::vector<NamespaceWriter::Applied>& batch) {
   for (const NamespaceWriter::Applied& applied : batch) {

@@ -15,6 +15,7 @@
 #include "namenode/limit_watch.h"
 #include "namenode/namenode_directory.h"
 #include "namenode/namenode_metrics.h"
+#include "namenode/namespace/op_context.h"
 #include "namenode/namespace_access.h"
 #include "namenode/namespace_gateway.h"
 #include "namenode/namespace_writer.h"
@@ -52,6 +53,7 @@ struct Namenode::Parts {
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<NamenodeMetrics> metrics;
+  std::vector<std::unique_ptr<metrics::Registry::Callback>> gauges;
   bool stopped = false;
 };
 
@@ -117,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       std::make_unique<ReplicationSpreader>(ReplicationSpreader::Options(), parts.space.get(), parts.background_executor.get());
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
-  parts.limits = std::make_unique<LimitWatch>(parts.space.get(), registry);
+  parts.limits = std::make_unique<LimitWatch>(parts.space.get());
   parts.writer->SetObserver([observe = ObserveCommits(
                                  parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
                                  [spreader = parts.spreader.get()] { spreader->Kick(); }),
@@ -140,15 +142,15 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.admin->SetReclaimer(parts.reclaimer.get());
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
                                                     parts.replicas.get(), &store);
-  parts.writer->SetObserver([observe = ObserveCommits(
-                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
-                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
-                             limits = parts.limits.get(),
-                             rows = parts.metrics->RowsObserver()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
-    observe(batch);
-    limits->OnCommit(batch);
-    rows(batch);
-  });
+  for (const auto& [name, key] :
+       {std::pair{"directory_items", kMaxDirectoryItemsKey}, std::pair{"blocks_per_file", kMaxBlocksPerFileKey}}) {
+    parts.gauges.push_back(registry->NewCallbackGauge(
+        "cairn_near_limit", "Directories and files at 80 % of a limit or more.", {{"limit", name}},
+        [limits = parts.limits.get(), limit_key = key] { return static_cast<double>(limits->Near(limit_key)); }));
+  }
+  parts.gauges.push_back(registry->NewCallbackGauge(
+      "cairn_replication_works", "Files whose changed replication is still to be written to their blocks.", {},
+      [spreader = parts.spreader.get()] { return static_cast<double>(spreader->stats().pending); }));
   parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
 
@@ -182,6 +184,7 @@ void Namenode::Stop() {
     if (part != nullptr) StopAndWait(env, [&part](auto then) { part->Stop(std::move(then)); });
   };
   parts.metrics.reset();  // Nobody asks the parts any more.
+  parts.gauges.clear();
   stop(parts.reclaimer);
   stop(parts.spreader);
   stop(parts.leases);
@@ -199,6 +202,7 @@ void Namenode::Stop() {
   parts.groups.reset();
   parts.retries.reset();
   parts.leases.reset();
+  parts.limits.reset();
   parts.spreader.reset();
   parts.reclaimer.reset();
   parts.replicas.reset();

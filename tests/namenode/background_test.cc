@@ -66,8 +66,7 @@ TEST_F(Background, ANewSpreaderGoesOnAmongOthersWork) {
 }
 
 TEST_F(Background, LimitsThatComeNearAreNamedOnceAndForgottenWhenTheyAreNot) {
-  metrics::Registry registry;
-  LimitWatch watch(&access_, &registry);
+  LimitWatch watch(&access_);
   access_.SetObserver([&watch](const std::vector<NamespaceWriter::Applied>& batch) { watch.OnCommit(batch); });
   const auto submit = [&](v1::Mutation mutation) {
     bool done = false;
