@@ -103,6 +103,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "NameNode: namespace"},
     {"dfs.namenode.fs-limits.max-xattr-size", ValueType::kInt, "16384", "bytes", 1, 32768, "Name and value of one of them.",
      "NameNode: namespace"},
+    {"cairn.namenode.fs-limits.forbidden-characters", ValueType::kString, "", "", 0, kMost,
+     "Characters that no new name may hold, beside / and NUL; what is there stays in use.", "NameNode: namespace"},
     {"dfs.ls.limit", ValueType::kInt, "1000", "", 1, 100000, "Entries in one answer of a listing.", "NameNode: namespace"},
     {"dfs.permissions.enabled", ValueType::kBool, "true", "", 0, kMost,
      "Whether rights are checked. Modes and owners are kept either way, and only owners and superusers change them.",

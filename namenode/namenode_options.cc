@@ -24,6 +24,7 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   limits.max_component_bytes = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-component-length"));
   limits.max_path_bytes = static_cast<uint64_t>(config.GetInt("cairn.namenode.fs-limits.max-path-length"));
   limits.max_depth = static_cast<uint64_t>(config.GetInt("cairn.namenode.fs-limits.max-path-depth"));
+  limits.forbidden_characters = config.GetString("cairn.namenode.fs-limits.forbidden-characters");
   limits.max_directory_entries = static_cast<uint64_t>(config.GetInt("dfs.namenode.fs-limits.max-directory-items"));
   limits.min_replication = options.replicas.min_replication;
   limits.max_replication = static_cast<uint32_t>(config.GetInt("dfs.replication.max"));

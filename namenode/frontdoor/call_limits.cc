@@ -29,6 +29,7 @@ v1::Mutation::Limits ToMutationLimits(const CallLimits& limits) {
   out.set_max_component_bytes(limits.max_component_bytes);
   out.set_max_path_bytes(limits.max_path_bytes);
   out.set_max_depth(limits.max_depth);
+  out.set_forbidden_characters(limits.forbidden_characters);
   out.set_max_directory_entries(limits.max_directory_entries);
   out.set_min_replication(limits.min_replication);
   out.set_max_replication(limits.max_replication);

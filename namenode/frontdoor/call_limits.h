@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "cairn/client_namenode.pb.h"
@@ -13,6 +14,7 @@ struct CallLimits {
   uint64_t max_component_bytes = 255;  // dfs.namenode.fs-limits.max-component-length.
   uint64_t max_path_bytes = 8000;      // As HDFS, whose figures for these two are fixed as well.
   uint64_t max_depth = 1000;
+  std::string forbidden_characters;    // cairn.namenode.fs-limits.forbidden-characters.
   uint64_t max_directory_entries = 16 << 20;  // dfs.namenode.fs-limits.max-directory-items.
   uint32_t min_replication = 1;               // dfs.namenode.replication.min.
   uint32_t max_replication = 512;             // dfs.replication.max.

@@ -17,6 +17,17 @@ constexpr std::string_view kReservedName = ".reserved";
 constexpr std::string_view kSnapshotName = ".snapshot";
 constexpr size_t kShownBytes = 256;  // Of a path that is too long to be shown.
 
+// The first letter of `set` that is in `name`; both are UTF-8.
+std::string_view FirstOf(std::string_view name, std::string_view set) {
+  while (!set.empty()) {
+    size_t length = 1;
+    while (length < set.size() && (static_cast<unsigned char>(set[length]) & 0xc0) == 0x80) ++length;
+    if (name.find(set.substr(0, length)) != std::string_view::npos) return set.substr(0, length);
+    set.remove_prefix(length);
+  }
+  return {};
+}
+
 uint64_t Sum(uint64_t value, int64_t delta) {
   const uint64_t sum = value + static_cast<uint64_t>(delta);
   CAIRN_CHECK(delta >= 0 ? sum >= value : sum < value, fmt::format("usage of {} changed by {}", value, delta));
@@ -136,6 +147,15 @@ absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name
     error.reason = "RESERVED_NAME";
     error.path = path;
     error.message = fmt::format("{}: \"{}\" is a reserved name and cannot be created", path, name);
+    return MakeError(std::move(error));
+  }
+  if (const std::string_view found = FirstOf(name, limits.forbidden_characters()); !found.empty()) {
+    Error error;
+    error.kind = ErrorKind::kInvalidArgument;
+    error.reason = "FORBIDDEN_CHARACTER";
+    error.path = path;
+    error.key = "cairn.namenode.fs-limits.forbidden-characters";
+    error.message = fmt::format("{}: \"{}\" may not be in a name (set by {})", path, found, error.key);
     return MakeError(std::move(error));
   }
   if (limits.max_component_bytes() != 0 && name.size() > limits.max_component_bytes())

@@ -104,7 +104,8 @@ inline constexpr bool IsNearLimit(uint64_t count, uint64_t limit) { return limit
 // TOO_MANY_BLOCKS, TOO_MANY_XATTRS, XATTR_TOO_BIG.
 absl::Status LimitExceeded(std::string_view reason, std::string message, std::string path, uint64_t limit, std::string_view key);
 
-// Lengths and depth of a new name, and that it is not reserved: ".snapshot" anywhere, ".reserved" below the root (as HDFS).
+// Lengths and depth of a new name, that it holds no forbidden character, and that it is not reserved: ".snapshot" anywhere, ".reserved"
+// below the root (as HDFS).
 absl::Status CheckName(const v1::Mutation::Limits& limits, std::string_view name, const std::string& path, size_t depth);
 
 // A new entry `name` at `path` below `parent`: CheckName, and the directory's entry count. A limit of 0 is none.

@@ -97,6 +97,23 @@ TEST_F(LimitsTest, ReservedNamesCannotBeMade) {
   EXPECT_THAT(Mkdirs("/d/.reserved"), IsOk());
 }
 
+TEST_F(LimitsTest, AnOperatorMayForbidCharacters) {
+  const auto mkdirs = [&](const std::string& path) {
+    v1::Mutation mutation = MkdirsMutation(path);
+    mutation.mutable_limits()->set_forbidden_characters(":\xc3\xa4\n");
+    return space_.Apply(mutation).status();
+  };
+  ASSERT_THAT(Mkdirs("/a:b"), IsOk());
+  const absl::Status refused = mkdirs("/x/a:c");
+  EXPECT_THAT(refused, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(refused, HasReason("FORBIDDEN_CHARACTER"));
+  EXPECT_EQ(refused.message(), "/x/a:c: \":\" may not be in a name (set by cairn.namenode.fs-limits.forbidden-characters)");
+  EXPECT_THAT(mkdirs("/\xc3\xa4"), HasReason("FORBIDDEN_CHARACTER"));
+  EXPECT_THAT(mkdirs("/line\nline"), HasReason("FORBIDDEN_CHARACTER"));
+  EXPECT_THAT(mkdirs("/\xc3\xb6"), IsOk());      // Another letter that begins with the same byte.
+  EXPECT_THAT(mkdirs("/a:b/below"), IsOk());  // What is there stays in use.
+}
+
 TEST_F(LimitsTest, AFullDirectoryNamesItselfAndItsKey) {
   v1::Mutation one = MkdirsMutation("/d/1");
   space_.Must(one);

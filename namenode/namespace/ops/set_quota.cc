@@ -25,10 +25,7 @@ std::optional<int64_t> After(bool has_before, int64_t before, bool has_wanted, i
 }  // namespace
 
 absl::Status ApplySetQuota(const v1::Mutation::SetQuota& op, OpContext& ctx) {
-  if (ctx.limits().permissions_enabled() && !ctx.mutation().superuser())
-    return Refuse(ErrorKind::kPermission, "", op.path(),
-                  fmt::format("Access denied for user {}. Superuser privilege is required for operation setQuota on {}",
-                              ctx.mutation().user(), op.path()));
+  RETURN_IF_ERROR(ctx.caller().CheckSuperuser());
   if (op.namespace_quota() < kNoQuota || op.space_quota_bytes() < kNoQuota)
     return Refuse(ErrorKind::kInvalidArgument, "", op.path(),
                   fmt::format("Illegal value for nsQuota or ssQuota: {} and {}; a quota is at least 0, or -1 for none",
