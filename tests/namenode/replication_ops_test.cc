@@ -79,6 +79,19 @@ class ReplicationOps : public ::testing::Test {
     std::iota(lengths.begin(), lengths.end(), 1);
     return lengths;
   }
+  // Changes a mode behind everybody's back.
+  void Mode(const std::string& path, uint32_t mode) {
+    const ResolvedInode found = *ResolvePath(space_.view(), path);
+    InodeAt inode{found.parent, found.name, found.record};
+    inode.record.set_mode(mode);
+    space_.state().rows(Family::kInode)[InodeKey(inode.parent, inode.name)] = inode.record.SerializeAsString();
+  }
+  // Who has the rights of others only.
+  absl::Status TryAsEve(v1::Mutation mutation) {
+    mutation.set_user("eve");
+    mutation.mutable_limits()->set_permissions_enabled(true);
+    return space_.Apply(mutation).status();
+  }
   std::string Words(const v1::Mutation& mutation) { return std::string(space_.Apply(mutation).status().message()); }
 
   TestNamespace space_;
@@ -115,6 +128,24 @@ TEST_F(ReplicationOps, SetReplicationRefusals) {
             "Requested replication factor of 513 exceeds maximum of 512 for /f (set by dfs.replication.max)");
   EXPECT_THAT(space_.Apply(SetReplicationMutation("/f", 0)), HasReason("REPLICATION_OUT_OF_RANGE"));
   EXPECT_THAT(space_.Apply(SetReplicationMutation("/f", 512)), IsOk());
+}
+
+TEST_F(ReplicationOps, RightsAreNeededOnEachFile) {
+  space_.WriteFile("/d/t", {1});
+  space_.WriteFile("/d/s", {1});
+  const v1::Mutation concat = ConcatMutation("/d/t", {"/d/s"});
+  EXPECT_THAT(TryAsEve(SetReplicationMutation("/d/t", 2)), HasKind(ErrorKind::kPermission));
+  EXPECT_EQ(ErrorOf(TryAsEve(concat))->path, "/d/t");  // It is changed.
+  Mode("/d/t", 0666);
+  EXPECT_THAT(TryAsEve(SetReplicationMutation("/d/t", 2)), IsOk());
+  Mode("/d/s", 0);
+  EXPECT_EQ(ErrorOf(TryAsEve(concat))->path, "/d/s");  // It is read.
+  Mode("/d/s", 0444);
+  EXPECT_EQ(ErrorOf(TryAsEve(concat))->path, "/d");  // The source goes from it.
+  Mode("/d", 0);
+  EXPECT_EQ(ErrorOf(TryAsEve(concat))->path, "/d");  // Nobody passes.
+  Mode("/d", 0777);
+  EXPECT_THAT(TryAsEve(concat), IsOk());
 }
 
 TEST_F(ReplicationOps, TheDifferenceIsChargedAtOnce) {
