@@ -49,6 +49,7 @@ struct Namenode::Parts {
   std::unique_ptr<LimitWatch> limits;
   std::unique_ptr<LeaseMonitor> leases;
   std::unique_ptr<RetrySweeper> retries;
+  std::unique_ptr<TrashEmptier> trash;
   std::unique_ptr<GroupMapping> groups;
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<AdminService> admin;
@@ -120,15 +121,11 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
   parts.limits = std::make_unique<LimitWatch>(parts.space.get());
-  parts.writer->SetObserver([observe = ObserveCommits(
-                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
-                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
-                             limits = parts.limits.get()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
-    observe(batch);
-    limits->OnCommit(batch);
-  });
-  parts.groups =
-      std::make_unique<GroupMapping>(parts.options.groups, [env](const std::string& user) { return env->GroupsOf(user); }, &env->clock());
+  TrashEmptier::Options trash = parts.options.trash;
+  trash.limits = ToMutationLimits(parts.options.clients.limits);
+  parts.trash = std::make_unique<TrashEmptier>(trash, parts.space.get(), parts.background_executor.get());
+  parts.groups = std::make_unique<GroupMapping>(
+      parts.options.groups, [env](const std::string& user) { return env->GroupsOf(user); }, &env->clock());
   parts.options.clients.groups = parts.groups.get();
   parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
                                                   parts.leases.get(), readers, &env->clock());
@@ -142,6 +139,15 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.admin->SetReclaimer(parts.reclaimer.get());
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
                                                     parts.replicas.get(), &store);
+  parts.writer->SetObserver([observe = ObserveCommits(
+                                 parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
+                                 [spreader = parts.spreader.get()] { spreader->Kick(); }),
+                             limits = parts.limits.get(),
+                             rows = parts.metrics->RowsObserver()](const std::vector<NamespaceWriter::Applied>& batch) mutable {
+    observe(batch);
+    limits->OnCommit(batch);
+    rows(batch);
+  });
   for (const auto& [name, key] :
        {std::pair{"directory_items", kMaxDirectoryItemsKey}, std::pair{"blocks_per_file", kMaxBlocksPerFileKey}}) {
     parts.gauges.push_back(registry->NewCallbackGauge(
@@ -199,6 +205,7 @@ void Namenode::Stop() {
   parts.writer_executor.reset();
   parts.admin.reset();
   parts.clients.reset();
+  parts.trash.reset();
   parts.groups.reset();
   parts.retries.reset();
   parts.leases.reset();

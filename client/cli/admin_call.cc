@@ -1,5 +1,7 @@
 #include "client/cli/admin_call.h"
 
+#include <string>
+
 #include <fmt/format.h>
 
 #include "common/rpc/grpc_client.h"
@@ -8,6 +10,9 @@
 namespace cairn::cli {
 
 absl::Status AnnotateAdmin(const AdminTarget& target, const absl::Status& status) {
+  // Trouble on the way already names the address.
+  const std::string message(status.message());
+  if (message.starts_with(target.namenode.ToString() + ": ")) return absl::Status(status.code(), "NameNode " + message);
   return Annotate(status, fmt::format("NameNode {}", target.namenode.ToString()));
 }
 

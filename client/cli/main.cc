@@ -92,7 +92,7 @@ int RunMinicluster(const std::vector<std::string>& words) {
 
 std::vector<Verb> DfsVerbs() {
   std::vector<Verb> verbs = ListVerbs();
-  for (auto more : {ChangeVerbs(), AttributeVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
+  for (auto more : {ChangeVerbs(), AttributeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
     verbs.insert(verbs.end(), more.begin(), more.end());
   return verbs;
 }
@@ -151,6 +151,11 @@ int Run(std::vector<std::string> words) {
       return kUsage;
     }
     namenode = *address;
+    // A wrong name stays wrong: no use in trying it for as long as an absent NameNode.
+    if (const absl::Status resolves = CheckResolves(namenode.host); !resolves.ok()) {
+      std::cerr << fmt::format("{}: NameNode {}: {}\n", rest[0], namenode.ToString(), std::string(resolves.message()));
+      return kFailure;
+    }
     shell.address = fmt::format("cairn://{}", namenode.ToString());
     ClientOptions options = ClientOptionsOf(*config);
     waiting = std::make_shared<WaitingLine>(&env->clock(), namenode);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "absl/strings/ascii.h"
+
 #include "cairn/errors.h"
 #include "client/cli/format.h"
 #include "client/src/path.h"
@@ -229,7 +231,8 @@ int Complain(Shell* shell, const std::string& verb, const std::string& typed, co
     *shell->err << fmt::format("{}: {}\n", verb, std::string(status.message()));
     return kFailure;
   }
-  return Complain(shell, verb, typed, ErrorText(status));
+  const std::string path = ResolvePath(*shell, typed).path;
+  return Complain(shell, verb, typed, WithoutPath(ErrorText(status), {typed, path, path + kCopying}));
 }
 
 int ForEachPath(Shell* shell, const std::string& verb, std::span<const std::string> values,

@@ -12,7 +12,9 @@
 #include "client/src/file_reader.h"
 #include "client/src/file_writer.h"
 #include "client/src/path.h"
+#include "client/src/trash.h"
 #include "client/src/xattr_names.h"
+#include "common/mutex.h"
 #include "common/status.h"
 
 namespace cairn::client {

@@ -112,7 +112,7 @@ void ClientService::OnGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoRe
 }
 
 void ClientService::OnList(Call<v1::ListRequest, v1::ListResponse> call) {
-  const uint32_t limit = call.request.limit() == 0 ? kMaxListEntries : std::min(call.request.limit(), kMaxListEntries);
+  const uint32_t limit = call.request.limit() == 0 ? options_.list_limit : std::min(call.request.limit(), options_.list_limit);
   const ResolvedCaller who = callers_.Resolve(call.header.user());
   absl::StatusOr<Listing> listing =
       ListDirectory(*space_->Snapshot(), call.request.path(), call.request.start_after(), limit, who.caller());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "client/src/trash.h"
 #include "common/error.h"
 #include "common/status.h"
 

@@ -60,6 +60,22 @@ struct FileLocations {
   std::vector<BlockLocation> blocks;
 };
 
+// What the cluster has configured for those who do not say.
+struct ServerDefaults {
+  uint64_t block_size_bytes = 0;
+  uint64_t max_block_size_bytes = 0;
+  uint32_t replication = 0;
+  uint32_t bytes_per_checksum = 0;
+  absl::Duration trash_interval;  // 0: no trash, unless the client wants one.
+  std::string cluster_id;
+};
+
+// What ExpungeTrash did.
+struct ExpungedTrash {
+  std::vector<std::string> deleted;  // Checkpoints.
+  std::string made;                  // The new checkpoint; empty if nothing had been removed since the last.
+};
+
 // What an access is asked for: the bits of one class of a mode, as R_OK, W_OK and X_OK.
 inline constexpr uint32_t kMayRead = 4;
 inline constexpr uint32_t kMayWrite = 2;
