@@ -6,7 +6,7 @@
 #include "common/api/callback.h"
 #include "common/api/stream.h"
 
-#define CAIRN_DATANODE_NAMENODE_CALLS(X) X(Register) X(Heartbeat)
+#define CAIRN_DATANODE_NAMENODE_CALLS(X) X(Register) X(Heartbeat) X(CommitBlockRecovery)
 
 namespace cairn::api {
 

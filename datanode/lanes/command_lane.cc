@@ -94,7 +94,7 @@ void CommandLane::OnClosed(uint64_t stream, const absl::Status& status) {
 void CommandLane::GrantCredit(bool all) {
   if (sink_ == nullptr) return;
   const uint64_t invalidations_out = granted_invalidations_ + reclaim_.size();
-  const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_;
+  const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_ + recoveries_;
   const uint64_t invalidations = invalidations_out < options_.invalidations ? options_.invalidations - invalidations_out : 0;
   const uint64_t commands = commands_out < options_.commands ? options_.commands - commands_out : 0;
   v1::CommandUp up;
@@ -126,7 +126,8 @@ void CommandLane::OnDown(uint64_t stream, v1::CommandDown command) {
     for (v1::InvalidateReplica& replica : *command.mutable_invalidate()->mutable_replicas()) {
       reclaim_.push_back({.replica = std::move(replica), .since = now, .epoch = epoch, .for_us = ForUs(command)});
     }
-  } else if (command.kind_case() == v1::CommandDown::kTransfer || command.kind_case() == v1::CommandDown::kVerify) {
+  } else if (command.kind_case() == v1::CommandDown::kTransfer || command.kind_case() == v1::CommandDown::kVerify ||
+             command.kind_case() == v1::CommandDown::kRecover) {
     repair_.push_back({.command = std::move(command), .since = now});
   } else {
     control_.push_back({.command = std::move(command), .since = now});
@@ -177,6 +178,7 @@ uint64_t CommandLane::IdOf(const v1::CommandDown& command) {
   switch (command.kind_case()) {
     case v1::CommandDown::kTransfer: return command.transfer().command_id();
     case v1::CommandDown::kVerify: return command.verify().command_id();
+    case v1::CommandDown::kRecover: return command.recover().command_id();
     default: return 0;  // The others have no outcome to send.
   }
 }
@@ -196,21 +198,29 @@ bool CommandLane::StepControl() {
 }
 
 bool CommandLane::StepRepair() {
-  bool voided = false;
-  if (repair_.empty() || !Ready(Epoch(repair_.front().command.epoch()), &voided)) return false;
-  const bool is_void = voided || !ForUs(repair_.front().command);
-  const bool is_transfer = repair_.front().command.kind_case() == v1::CommandDown::kTransfer;
-  if (!is_void && is_transfer && transfers_ >= options_.max_transfers) return false;  // The end of one comes back here.
-  if (!is_void && !is_transfer && verifications_ >= 1) return false;
-  v1::CommandDown command = std::move(repair_.front().command);
-  repair_.pop_front();
-  if (is_void) {
-    Outcome(IdOf(command),
-            MakeError(ErrorKind::kCancelled, fmt::format("void: of epoch {}, incarnation {}", command.epoch(), command.incarnation())));
-  } else {
-    Execute(std::move(command));
+  // The end of one that runs comes back here. Until then kinds do not wait for one another: a recovery, on which a file's close hangs, not
+  // for copies that take minutes.
+  const auto busy = [this](v1::CommandDown::KindCase kind) {
+    if (kind == v1::CommandDown::kTransfer) return transfers_ >= options_.max_transfers;
+    if (kind == v1::CommandDown::kRecover) return recoveries_ >= options_.max_recoveries;
+    return verifications_ >= 1;
+  };
+  for (auto waiting = repair_.begin(); waiting != repair_.end(); ++waiting) {
+    bool voided = false;
+    if (!Ready(Epoch(waiting->command.epoch()), &voided)) return false;
+    const bool is_void = voided || !ForUs(waiting->command);
+    if (!is_void && busy(waiting->command.kind_case())) continue;
+    v1::CommandDown command = std::move(waiting->command);
+    repair_.erase(waiting);
+    if (is_void) {
+      Outcome(IdOf(command),
+              MakeError(ErrorKind::kCancelled, fmt::format("void: of epoch {}, incarnation {}", command.epoch(), command.incarnation())));
+    } else {
+      Execute(std::move(command));
+    }
+    return true;
   }
-  return true;
+  return false;
 }
 
 bool CommandLane::StepReclaim() {
@@ -240,6 +250,7 @@ void CommandLane::Execute(v1::CommandDown command) {
       return;
     }
     case v1::CommandDown::kVerify: return StartVerify(command.verify());
+    case v1::CommandDown::kRecover: return StartRecovery(std::move(*command.mutable_recover()));
     case v1::CommandDown::kKeys:
       if (callbacks_.keys) callbacks_.keys({command.keys().keys().begin(), command.keys().keys().end()});
       return;
@@ -247,8 +258,6 @@ void CommandLane::Execute(v1::CommandDown command) {
       log::Warning("the NameNode asks this DataNode to stop: {}", command.shutdown().reason());
       if (callbacks_.shutdown) callbacks_.shutdown(command.shutdown().reason());
       return;
-    case v1::CommandDown::kRecover:
-      return Outcome(command.recover().command_id(), MakeError(ErrorKind::kUnsupported, "this DataNode recovers no blocks"));
     case v1::CommandDown::kInvalidate:
     case v1::CommandDown::KIND_NOT_SET:  // Of a newer NameNode.
       return;
@@ -274,6 +283,19 @@ void CommandLane::StartVerify(const v1::CommandDown::Verify& verify) {
     mailbox->Post([this, command_id, verified = std::move(verified)] {
       --verifications_;
       Outcome(command_id, verified);
+      StepSoon();
+    });
+  });
+}
+
+void CommandLane::StartRecovery(v1::CommandDown::Recover recover) {
+  const uint64_t command_id = recover.command_id();
+  if (!callbacks_.recover) return Outcome(command_id, MakeError(ErrorKind::kUnsupported, "this DataNode recovers no blocks"));
+  ++recoveries_;
+  callbacks_.recover(std::move(recover), [this, mailbox = mailbox_, command_id](absl::Status status) {
+    mailbox->Post([this, command_id, status = std::move(status)] {
+      --recoveries_;
+      Outcome(command_id, status);
       StepSoon();
     });
   });

@@ -29,13 +29,16 @@ class CommandLane {
     uint32_t invalidations = 8192;  // Credit, and so the bound of the reclaim queue.
     uint32_t commands = 64;         // Of the other two together.
     size_t max_transfers = 2;       // At a time. dfs.namenode.replication.max-streams is the NameNode's side of it.
+    size_t max_recoveries = 4;      // At a time.
     size_t invalidations_per_step = 64;
     absl::Duration first_retry = absl::Seconds(1);
     absl::Duration last_retry = absl::Seconds(10);
   };
   using TransferDone = absl::AnyInvocable<void(absl::Status)>;  // Once, any thread.
+  using RecoverDone = absl::AnyInvocable<void(absl::Status)>;   // Once, any thread.
   struct Callbacks {                                            // On the lane's executor; must not block.
     absl::AnyInvocable<void(v1::CommandDown::Transfer, TransferDone)> transfer;
+    absl::AnyInvocable<void(v1::CommandDown::Recover, RecoverDone)> recover;  // May be empty: refused then.
     absl::AnyInvocable<void(std::vector<v1::BlockTokenKey>)> keys;
     absl::AnyInvocable<void(std::string reason)> shutdown;
   };
@@ -81,6 +84,7 @@ class CommandLane {
   void StartVerify(const v1::CommandDown::Verify& verify);
   void Outcome(uint64_t command_id, const absl::Status& status);
   void FinishTransfer(uint64_t command_id, const absl::Status& status);
+  void StartRecovery(v1::CommandDown::Recover recover);
   static uint64_t IdOf(const v1::CommandDown& command);
   bool ForUs(const v1::CommandDown& command) const { return command.incarnation() == identity_.incarnation.value(); }
   void CountQueued();
@@ -112,6 +116,7 @@ class CommandLane {
   std::deque<Invalidation> reclaim_;
   size_t transfers_ = 0;
   size_t verifications_ = 0;
+  size_t recoveries_ = 0;
   bool step_posted_ = false;
 };
 

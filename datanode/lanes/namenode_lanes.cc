@@ -40,6 +40,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
   report_->SetLatencyObserver(std::move(callbacks.report_applied));
   CommandLane::Callbacks on_command;
   on_command.transfer = std::move(callbacks.transfer);
+  on_command.recover = std::move(callbacks.recover);
   on_command.keys = callbacks.keys;
   on_command.shutdown = std::move(callbacks.shutdown);
   command_ = std::make_unique<CommandLane>(options.command, options.identity, command_executor_.get(), channels.command, store, &fence_,

@@ -39,6 +39,7 @@ class NamenodeLanes {
   struct Callbacks {  // On lane executors; must not block.
     absl::AnyInvocable<uint32_t()> active_streams;
     absl::AnyInvocable<void(v1::CommandDown::Transfer, CommandLane::TransferDone)> transfer;
+    absl::AnyInvocable<void(v1::CommandDown::Recover, CommandLane::RecoverDone)> recover;
     std::function<void(std::vector<v1::BlockTokenKey>)> keys;  // From two lanes: thread-safe.
     absl::AnyInvocable<void(std::string reason)> shutdown;
     absl::AnyInvocable<void(absl::Status)> refused;

@@ -21,12 +21,23 @@ Watchdog::Step::Step(Watchdog* watchdog, const char* lane, const char* name) : w
   since_ = watchdog_->executor_->clock().Now();
   MutexLock lock(watchdog_->mu_);
   watchdog_->steps_.push_back(this);
+  watchdog_->last_[lane_] = since_;
 }
 
 Watchdog::Step::~Step() {
   if (watchdog_ == nullptr) return;
+  const SteadyTime now = watchdog_->executor_->clock().Now();
   MutexLock lock(watchdog_->mu_);
   watchdog_->steps_.remove(this);
+  watchdog_->last_[lane_] = now;
+}
+
+std::map<std::string, absl::Duration> Watchdog::LastSteps() const {
+  const SteadyTime now = executor_->clock().Now();
+  std::map<std::string, absl::Duration> ages;
+  MutexLock lock(mu_);
+  for (const auto& [lane, at] : last_) ages.emplace(lane, now - at);
+  return ages;
 }
 
 void Watchdog::Check() {

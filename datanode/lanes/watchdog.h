@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "common/env/executor.h"
 #include "common/mutex.h"
@@ -34,6 +36,8 @@ class Watchdog {
     bool reported_ = false;  // Under the watchdog's lock.
   };
 
+  // Of each lane that ever took a step: how long ago it was last seen to begin or end one.
+  std::map<std::string, absl::Duration> LastSteps() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t overdue_steps() const { return overdue_.load(std::memory_order_relaxed); }
 
  private:
@@ -42,8 +46,9 @@ class Watchdog {
   Executor* const executor_;
   const absl::Duration limit_;
   std::atomic<uint64_t> overdue_{0};
-  Mutex mu_;
+  mutable Mutex mu_;
   std::list<Step*> steps_ ABSL_GUARDED_BY(mu_);  // A handful: one a lane.
+  std::map<std::string_view, SteadyTime> last_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cairn::datanode

@@ -355,6 +355,11 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
     static_cast<void>(context);
     core_->Heartbeat(request, std::move(done));
   }
+  void CommitBlockRecovery(api::CallContext context, v1::CommitBlockRecoveryRequest request,
+                           api::Done<v1::CommitBlockRecoveryResponse> done) override {
+    static_cast<void>(context);
+    done(MakeError(ErrorKind::kUnsupported, "recovery " + std::to_string(request.recovery_id()) + " was not asked for"));
+  }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext context,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
     static_cast<void>(context);

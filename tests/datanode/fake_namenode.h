@@ -38,9 +38,11 @@ class FakeNamenode : public api::DatanodeNamenode {
   v1::HeartbeatResponse heartbeat_response;
   absl::Status heartbeat_status;
   bool answer_heartbeats = true;
+  std::vector<absl::Status> commit_statuses;  // Of the next CommitBlockRecovery calls; then OK.
 
   std::vector<v1::RegisterRequest> registrations;
   std::vector<std::pair<SteadyTime, v1::HeartbeatRequest>> heartbeats;
+  std::vector<v1::CommitBlockRecoveryRequest> recoveries;
   std::vector<std::shared_ptr<ReportStream>> reports;
   std::vector<std::shared_ptr<CommandStream>> commands;
 
@@ -64,6 +66,16 @@ class FakeNamenode : public api::DatanodeNamenode {
     }
     if (!heartbeat_status.ok()) return done(heartbeat_status);
     done(heartbeat_response);
+  }
+  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest request,
+                           api::Done<v1::CommitBlockRecoveryResponse> done) override {
+    recoveries.push_back(std::move(request));
+    if (!commit_statuses.empty()) {
+      absl::Status status = std::move(commit_statuses.front());
+      commit_statuses.erase(commit_statuses.begin());
+      if (!status.ok()) return done(std::move(status));
+    }
+    done(v1::CommitBlockRecoveryResponse());
   }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {

@@ -25,6 +25,9 @@ class LanesTest : public StorageTest {
     callbacks.transfer = [this](v1::CommandDown::Transfer transfer, CommandLane::TransferDone done) {
       transfers_.emplace_back(std::move(transfer), std::move(done));
     };
+    callbacks.recover = [this](v1::CommandDown::Recover recover, CommandLane::RecoverDone done) {
+      recoveries_.emplace_back(std::move(recover), std::move(done));
+    };
     callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { keys_ = std::move(keys); };
     callbacks.shutdown = [this](std::string reason) { shutdown_ = std::move(reason); };
     callbacks.refused = [this](absl::Status status) { refused_ = std::move(status); };
@@ -95,6 +98,7 @@ class LanesTest : public StorageTest {
   NamenodeLanes::Options options_lanes_;
   FakeNamenode namenode_{&world_.clock()};
   std::vector<std::pair<v1::CommandDown::Transfer, CommandLane::TransferDone>> transfers_;
+  std::vector<std::pair<v1::CommandDown::Recover, CommandLane::RecoverDone>> recoveries_;
   std::vector<v1::BlockTokenKey> keys_;
   std::string shutdown_;
   absl::Status refused_;
@@ -423,6 +427,45 @@ TEST_F(LanesTest, TransfersAreBoundedAndAnsweredWhenTheyEnd) {
   EXPECT_FALSE(outcomes[1].ok());
   EXPECT_EQ(outcomes[1].command_id(), 2u);
   EXPECT_EQ(outcomes[1].message(), "target is gone");
+}
+
+TEST_F(LanesTest, RecoveriesAreBoundedAndDoNotWaitForTransfers) {
+  Start();
+  for (uint64_t id = 1; id <= 3; ++id) {
+    v1::CommandDown command = Command(v1::REPAIR_WORK);
+    command.mutable_transfer()->set_command_id(id);
+    namenode_.commands.back()->Say(command);
+  }
+  for (uint64_t id = 11; id <= 15; ++id) {
+    v1::CommandDown command = Command(v1::REPAIR_WORK);
+    command.mutable_recover()->set_command_id(id);
+    command.mutable_recover()->set_recovery_id(1000 + id);
+    namenode_.commands.back()->Say(command);
+  }
+  Run();
+  ASSERT_THAT(transfers_, SizeIs(2));
+  ASSERT_THAT(recoveries_, SizeIs(4));
+  EXPECT_EQ(recoveries_[3].first.recovery_id(), 1014u);
+  EXPECT_EQ(lanes_->command().queued(), 2u);
+  recoveries_[0].second(MakeError(ErrorKind::kRetriable, "nobody answers"));
+  Run();
+  ASSERT_THAT(recoveries_, SizeIs(5));
+  const auto outcomes = Outcomes();
+  ASSERT_THAT(outcomes, SizeIs(1));
+  EXPECT_EQ(outcomes[0].command_id(), 11u);
+  EXPECT_FALSE(outcomes[0].ok());
+  EXPECT_EQ(outcomes[0].message(), "nobody answers");
+}
+
+TEST_F(LanesTest, RecoveryOfAnOlderEpochIsVoid) {
+  Start();
+  v1::CommandDown command = Command(v1::REPAIR_WORK, /*epoch=*/4);
+  command.mutable_recover()->set_command_id(11);
+  namenode_.commands.back()->Say(command);
+  Run();
+  EXPECT_THAT(recoveries_, SizeIs(0));
+  ASSERT_THAT(Outcomes(), SizeIs(1));
+  EXPECT_FALSE(Outcomes()[0].ok());
 }
 
 TEST_F(LanesTest, VerifyReportsWhatItFinds) {

@@ -68,6 +68,9 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
 
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }
   void Heartbeat(api::CallContext, v1::HeartbeatRequest, api::Done<v1::HeartbeatResponse> done) override { done(v1::HeartbeatResponse()); }
+  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest, api::Done<v1::CommitBlockRecoveryResponse> done) override {
+    done(v1::CommitBlockRecoveryResponse());
+  }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext, std::shared_ptr<api::MessageHandler<v1::ReportDown>>) override {
     return nullptr;
   }

@@ -18,6 +18,7 @@
 #include "common/api/admin.h"
 #include "common/api/client_namenode.h"
 #include "common/api/datanode_namenode.h"
+#include "common/api/inter_datanode.h"
 #include "tests/testing/sim_network.h"
 #include "tests/testing/sim_world.h"
 
@@ -91,6 +92,19 @@ class SimNamenodeAdmin final : public api::NamenodeAdmin {
  private:
   SimProcess* const caller_;
   SimService<api::NamenodeAdmin>* const service_;
+};
+
+class SimInterDatanode final : public api::InterDatanode {
+ public:
+  SimInterDatanode(SimProcess* caller, SimService<api::InterDatanode>* service) : caller_(caller), service_(service) {}
+#define CAIRN_DECLARE_CALL(Name) \
+  void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override;
+  CAIRN_INTER_DATANODE_CALLS(CAIRN_DECLARE_CALL)
+#undef CAIRN_DECLARE_CALL
+
+ private:
+  SimProcess* const caller_;
+  SimService<api::InterDatanode>* const service_;
 };
 
 class SimDatanodeNamenode final : public api::DatanodeNamenode {
