@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "namenode/frontdoor/admin_service.h"
+#include "namenode/frontdoor/caller_resolver.h"
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/frontdoor/group_mapping.h"
 #include "namenode/journal/local_journal.h"
@@ -137,6 +138,12 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       },
       &env->clock(), parts.options.software_version);
   parts.admin->SetReclaimer(parts.reclaimer.get());
+  const ClientService::Options& clients = parts.options.clients;
+  const CallerResolver callers({clients.superuser, clients.supergroup, clients.limits.permissions_enabled}, clients.groups);
+  parts.admin->SetSuperuserCheck([callers](const std::string& user) {
+    const ResolvedCaller caller = callers.Resolve(user);
+    return caller.superuser || !caller.enforced;
+  });
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
                                                     parts.replicas.get(), &store);
   parts.writer->SetObserver([observe = ObserveCommits(
