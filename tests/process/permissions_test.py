@@ -2,17 +2,13 @@
 """Users, rights and attributes over the command line, with real daemons: HDFS's words, and what was set outlives kill -9."""
 
 import os
-import pathlib
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import process_test  # noqa: E402  pylint: disable=wrong-import-position
+from real_cluster import ClusterTest, cluster
 
 
-class Permissions(process_test.ClusterTest):
+class Permissions(ClusterTest):
     """alice and bob are in group staff, mallory is in none; who runs the test runs the NameNode, too."""
 
     DATANODES = 1
@@ -21,7 +17,7 @@ class Permissions(process_test.ClusterTest):
     def run_as(self, user, *arguments, data=b""):
         """Exit code, standard output, standard error."""
         environment = dict(os.environ, HADOOP_USER_NAME=user) if user else dict(os.environ)
-        command = [str(process_test.CAIRN), "dfs", "-fs", self.cluster.address("cairn"), *arguments]
+        command = [str(cluster.CAIRN), "dfs", "-fs", self.cluster.address("cairn"), *arguments]
         done = subprocess.run(command, input=data, capture_output=True, timeout=180, check=False, env=environment)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -73,4 +69,4 @@ class Permissions(process_test.ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "Permissions", *sys.argv[1:]], verbosity=2)
+    unittest.main(verbosity=2)
