@@ -1,22 +1,31 @@
 #include "namenode/namenode_directory.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
+#include <spdlog/spdlog.h>
 
 #include "absl/strings/escaping.h"
 #include "cairn/namespace.pb.h"
 #include "common/error.h"
 #include "common/status.h"
 #include "namenode/namespace/apply.h"
+#include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
 namespace {
 
 constexpr size_t kPoolIdBytes = 16;
+
+// What a restored backup adds to the counters: more than can have been given out since it was made, and room for millions of restores.
+constexpr std::array kRestoreJumps = {std::pair{kMetaNextBlockId, uint64_t{1} << 40},
+                                      std::pair{kMetaNextGenerationStamp, uint64_t{1} << 36},
+                                      std::pair{kMetaNextInodeId, uint64_t{1} << 36}};
+const absl::Time kEpochMinutesSince = absl::FromUnixSeconds(1'577'836'800);  // 2020.
 
 std::string VersionPath(const std::string& directory) { return directory + "/VERSION"; }
 
@@ -115,6 +124,7 @@ absl::StatusOr<std::unique_ptr<NamenodeDirectory>> NamenodeDirectory::Open(const
                                  directory));
   std::unique_ptr<NamenodeDirectory> opened(new NamenodeDirectory);
   opened->directory_ = directory;
+  opened->env_ = env;
   ASSIGN_OR_RETURN(opened->lock_, env->files().Lock(directory));
   ASSIGN_OR_RETURN(const v1::NamenodeVersion version, ReadVersion(directory, env));
   opened->cluster_id_ = version.cluster_id();
@@ -122,7 +132,13 @@ absl::StatusOr<std::unique_ptr<NamenodeDirectory>> NamenodeDirectory::Open(const
   store_options.directory = directory + "/namespace";
   ASSIGN_OR_RETURN(opened->store_, MetaStore::Open(store_options, env));
   RETURN_IF_ERROR(opened->CheckIdentity());
-  RETURN_IF_ERROR(opened->TakeNextEpoch());
+  const bool restored = !version.checkpoint().empty();
+  RETURN_IF_ERROR(opened->TakeNextEpoch(restored));
+  if (restored) {
+    spdlog::warn("{}: this is the restored checkpoint {}: replicas that it does not know are kept until `cairn dfsadmin -confirmRollback`",
+                 directory, version.checkpoint());
+    RETURN_IF_ERROR(opened->WriteCheckpointVersion(directory, ""));
+  }
   return opened;
 }
 
@@ -137,12 +153,32 @@ absl::Status NamenodeDirectory::CheckIdentity() const {
                                directory_, cluster_id_, cluster_id.value_or("(none)")));
 }
 
-absl::Status NamenodeDirectory::TakeNextEpoch() {
+absl::Status NamenodeDirectory::WriteCheckpointVersion(const std::string& directory, const std::string& checkpoint) const {
+  v1::NamenodeVersion version;
+  version.set_layout(kNamenodeLayout);
+  version.set_cluster_id(cluster_id_);
+  version.set_pool_id(absl::BytesToHexString(pool_id_));
+  version.set_checkpoint(checkpoint);
+  return env_->files().WriteWhole(VersionPath(directory), VersionJson(version));
+}
+
+absl::Status NamenodeDirectory::TakeNextEpoch(bool restored) {
   const std::unique_ptr<StoreTransaction> txn = store_->NewTransaction();
   ASSIGN_OR_RETURN(const std::optional<std::string> row, txn->Get(Family::kMeta, kMetaEpoch));
   const std::optional<uint64_t> last = row ? DecodeU64(*row) : 0;
   if (!last) return MakeError(ErrorKind::kCorruptMetadata, fmt::format("{}: the epoch in `meta` is malformed", directory_));
   epoch_ = Epoch(*last + 1);
+  if (restored) {
+    // DataNodes obey no epoch below one that they have met. Minutes go ahead of any number of starts since the backup; and of those of an
+    // earlier restore of the same one.
+    const int64_t minutes = absl::ToInt64Minutes(env_->clock().WallNow() - kEpochMinutesSince);
+    epoch_ = std::max(epoch_, Epoch(static_cast<uint64_t>(std::max<int64_t>(minutes, 0))));
+    for (const auto& [name, jump] : kRestoreJumps) {
+      ASSIGN_OR_RETURN(const uint64_t next, GetNumber(*txn, name));
+      PutNumber(*txn, name, next + jump);
+    }
+    txn->Put(Family::kMeta, kMetaKeepUnknownReplicas, "1");
+  }
   txn->Put(Family::kMeta, kMetaEpoch, EncodeU64(epoch_.value()));
   RETURN_IF_ERROR(
       Annotate(store_->Write(txn->TakeEffects(), /*sync=*/true), fmt::format("{}: taking epoch {}", directory_, epoch_.value())));

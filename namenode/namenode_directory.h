@@ -16,9 +16,13 @@ inline constexpr uint32_t kNamenodeLayout = 1;
 // What a NameNode keeps on its disk:
 //
 //   <dir>/VERSION     JSON {"layout": 1, "cluster_id": "...", "pool_id": "32 hex digits"}: identity; written last by Format and
-//                     never changed, so its presence says that the format was finished
+//                     never changed (but see below), so its presence says that the format was finished
 //   <dir>/namespace/  the namespace's database (meta_store.h)
 //   <dir>/replicas/   the replica plane's database, disposable
+//
+// A checkpoint's VERSION has "checkpoint": its name. Open takes that for a restored backup: ids and stamps jump ahead of all that may have
+// been given out since it was made, so does the epoch, and replicas that the namespace does not know are kept until an operator confirms
+// (kMetaKeepUnknownReplicas). Then the mark is taken off.
 //
 // The epoch lives in family `meta` alone, as all counters of the namespace, so that it travels with a replicated namespace.
 class NamenodeDirectory {
@@ -42,13 +46,17 @@ class NamenodeDirectory {
   Epoch epoch() const { return epoch_; }
   const std::string& cluster_id() const { return cluster_id_; }
   const std::string& pool_id() const { return pool_id_; }  // 16 bytes.
+  const std::string& path() const { return directory_; }
   std::string replicas_directory() const { return directory_ + "/replicas"; }
+  // VERSION of a checkpoint in `directory`: of this cluster, and marked, so that a NameNode started on it knows that it goes back in time.
+  absl::Status WriteCheckpointVersion(const std::string& directory, const std::string& checkpoint) const;
 
  private:
   NamenodeDirectory() = default;
   absl::Status CheckIdentity() const;
-  absl::Status TakeNextEpoch();
+  absl::Status TakeNextEpoch(bool restored);
 
+  Env* env_ = nullptr;
   std::string directory_;
   std::string cluster_id_;
   std::string pool_id_;

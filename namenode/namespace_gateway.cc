@@ -1,11 +1,35 @@
 #include "namenode/namespace_gateway.h"
 
+#include <map>
 #include <utility>
 
+#include "common/error.h"
 #include "common/status.h"
+#include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
+namespace {
+
+// Numbers of the storages asked for, in order; fewer if one is new or was another node's.
+absl::StatusOr<std::vector<StorageNumber>> KnownStorages(const ReadView& view, const v1::Mutation::RegisterStorages& asked) {
+  std::map<std::string, StorageNumber> known;
+  const auto cursor = view.Scan(Family::kDatanode, "", "");
+  for (; cursor->Valid(); cursor->Next()) {
+    const std::optional<StorageNumber> number = ParseDatanodeKey(cursor->key());
+    v1::DatanodeRecord record;
+    if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
+      return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
+    if (record.datanode_uuid() == asked.datanode_uuid()) known.emplace(record.storage_uuid(), *number);
+  }
+  RETURN_IF_ERROR(cursor->status());
+  std::vector<StorageNumber> numbers;
+  for (const std::string& uuid : asked.storage_uuids())
+    if (const auto found = known.find(uuid); found != known.end()) numbers.push_back(found->second);
+  return numbers;
+}
+
+}  // namespace
 
 void NamespaceGateway::RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
                                         absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) {
@@ -13,7 +37,14 @@ void NamespaceGateway::RegisterStorages(std::string datanode_uuid, std::vector<s
   v1::Mutation::RegisterStorages& op = *mutation.mutable_register_storages();
   op.set_datanode_uuid(std::move(datanode_uuid));
   for (std::string& uuid : storage_uuids) op.add_storage_uuids(std::move(uuid));
-  space_->Submit(std::move(mutation), [done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+  v1::Mutation::RegisterStorages asked = op;
+  space_->Submit(std::move(mutation), [space = space_, asked = std::move(asked),
+                                       done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+    // A NameNode that takes no changes still takes its DataNodes back, so that reads go on.
+    if (KindOf(result.status()) == ErrorKind::kReadOnly) {
+      absl::StatusOr<std::vector<StorageNumber>> known = KnownStorages(*space->Snapshot(), asked);
+      return done(known.ok() && known->size() == static_cast<size_t>(asked.storage_uuids_size()) ? std::move(known) : result.status());
+    }
     if (!result.ok()) return done(result.status());
     std::vector<StorageNumber> numbers;
     for (const uint32_t number : result->storage_numbers()) numbers.emplace_back(number);

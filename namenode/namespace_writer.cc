@@ -41,7 +41,9 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   absl::Status ApplyOne(Pending& pending, StoreTransaction& txn);
   void Committed(Group group, const CommitSample& sample, const absl::Status& status);
   void Answer(Group group);
-  void EnterReadOnly(const absl::Status& cause, Group group, const absl::Status& answer);
+  void EnterReadOnly(const absl::Status& cause, Group group, const absl::Status& answer) ABSL_LOCKS_EXCLUDED(mu);
+  void Resume() ABSL_LOCKS_EXCLUDED(mu);
+  void Observe(const Group& group);
   void AfterTurn() ABSL_LOCKS_EXCLUDED(mu);
 
   const Options options;
@@ -57,10 +59,14 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   bool closed ABSL_GUARDED_BY(mu) = false;     // The writer is gone; a posted turn may still come.
   bool stopping ABSL_GUARDED_BY(mu) = false;
   absl::AnyInvocable<void()> on_stopped ABSL_GUARDED_BY(mu);
-  std::optional<absl::Status> refusal ABSL_GUARDED_BY(mu);  // Set: read-only, and why.
+  std::optional<absl::Status> refusal ABSL_GUARDED_BY(mu);  // Set: read-only, and what to answer.
+  absl::Status failure ABSL_GUARDED_BY(mu);                 // Of which it is read-only.
+  absl::Status hold ABSL_GUARDED_BY(mu);                    // Read-only because somebody else says so.
 
   // Writer's executor only; the observers are set before the first Submit.
   bool committing = false;
+  Group suspects;  // Of a batch whose outcome is unknown, which has this index.
+  uint64_t suspect_index = 0;
   Observer observer;
   CommitObserver commit_observer;
 
@@ -82,6 +88,8 @@ void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
     const MutexLock lock(mu);
     if (refusal) {
       answer = *refusal;
+    } else if (!hold.ok()) {
+      answer = hold;
     } else if (stopping) {
       answer = MakeError(ErrorKind::kRetriable, "the NameNode is stopping");
     } else if (queue.size() >= options.max_queued) {
@@ -161,18 +169,15 @@ absl::Status NamespaceWriter::Impl::ApplyOne(Pending& pending, StoreTransaction&
 
 void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, const absl::Status& status) {
   committing = false;
-  if (!status.ok())
+  if (!status.ok()) {
+    suspect_index = store->applied_index() + 1;
     return EnterReadOnly(status, std::move(group),
                          absl::UnavailableError(fmt::format("outcome unknown: {}", std::string(status.message()))));
+  }
   store->Publish();
   batches.fetch_add(1, std::memory_order_relaxed);
   if (commit_observer) commit_observer(sample);
-  if (observer) {
-    std::vector<Applied> applied;
-    for (const Pending& pending : group)
-      if (pending.acted) applied.push_back({&pending.mutation, &*pending.result, pending.rows});
-    observer(applied);
-  }
+  Observe(group);
   if (const absl::Status lost = FaultPoint("namespace_writer.before_answer"); lost.ok()) {
     Answer(std::move(group));
   } else {
@@ -180,6 +185,14 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
     for (Pending& pending : group) pending.done(absl::UnavailableError(std::string(lost.message())));
   }
   AfterTurn();
+}
+
+void NamespaceWriter::Impl::Observe(const Group& group) {
+  if (!observer) return;
+  std::vector<Applied> applied;
+  for (const Pending& pending : group)
+    if (pending.acted) applied.push_back({&pending.mutation, &*pending.result, pending.rows});
+  observer(applied);
 }
 
 void NamespaceWriter::Impl::Answer(Group group) {
@@ -197,18 +210,31 @@ void NamespaceWriter::Impl::Answer(Group group) {
 }
 
 void NamespaceWriter::Impl::EnterReadOnly(const absl::Status& cause, Group group, const absl::Status& answer) {
-  spdlog::critical("the namespace takes no more changes until this NameNode is restarted: {}", std::string(cause.message()));
+  spdlog::critical("the namespace takes no more changes until {}: {}",
+                   KindOf(cause) == ErrorKind::kDiskFull ? "there is room on its disk" : "this NameNode is restarted",
+                   std::string(cause.message()));
   const absl::Status read_only_status =
       MakeError(ErrorKind::kReadOnly, fmt::format("the namespace takes no changes since: {}", std::string(cause.message())));
   std::deque<Pending> waiting;
   {
     const MutexLock lock(mu);
     refusal = read_only_status;
+    failure = cause;
     waiting.swap(queue);
   }
   for (Pending& pending : group) pending.done(answer);
   for (Pending& pending : waiting) pending.done(read_only_status);
+  suspects = std::move(group);
   AfterTurn();
+}
+
+void NamespaceWriter::Impl::Resume() {
+  const Group unknown = std::exchange(suspects, {});
+  if (suspect_index != 0 && store->applied_index() >= suspect_index) Observe(unknown);
+  suspect_index = 0;
+  const MutexLock lock(mu);
+  refusal.reset();
+  failure = absl::OkStatus();
 }
 
 void NamespaceWriter::Impl::AfterTurn() {
@@ -242,8 +268,24 @@ void NamespaceWriter::Submit(v1::Mutation mutation, Done done) { impl_->Submit(s
 
 bool NamespaceWriter::read_only() const {
   const MutexLock lock(impl_->mu);
-  return impl_->refusal.has_value();
+  return impl_->refusal.has_value() || !impl_->hold.ok();
 }
+
+absl::Status NamespaceWriter::failure() const {
+  const MutexLock lock(impl_->mu);
+  return impl_->failure;
+}
+
+void NamespaceWriter::Hold(absl::Status refusal) {
+  const MutexLock lock(impl_->mu);
+  impl_->hold = std::move(refusal);
+}
+
+void NamespaceWriter::Fail(const absl::Status& cause) {
+  if (!impl_->committing && failure().ok()) impl_->EnterReadOnly(cause, {}, cause);
+}
+
+void NamespaceWriter::Resume() { impl_->Resume(); }
 
 NamespaceWriter::Stats NamespaceWriter::stats() const {
   Stats stats;

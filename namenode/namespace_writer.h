@@ -24,8 +24,10 @@ namespace cairn::namenode {
 // A failed commit leaves durability unknown: the writer publishes and acknowledges nothing of that batch (its waiters get
 // UNAVAILABLE without a kind: outcome unknown), goes read-only (every later Submit is kReadOnly with the cause) and logs one
 // line. The same when Apply cannot read the store, but then nothing of the batch was written, so its waiters get kReadOnly too.
+// Resume, after the store was brought back, is the way out.
 //
-// Submit, stats and read_only are thread-safe. Destroy it after Stop has called back, or when the executor runs nothing any more.
+// Submit, stats, read_only, failure and Hold are thread-safe. Destroy it after Stop has called back, or when the executor runs nothing any
+// more.
 class NamespaceWriter {
  public:
   struct Options {
@@ -76,7 +78,17 @@ class NamespaceWriter {
   void SetCommitObserver(CommitObserver observer);
   // `done` gets the result, with a refusal turned into its Status; runs on the writer's executor. time_ms is set by the writer when 0.
   void Submit(v1::Mutation mutation, Done done);
-  bool read_only() const;
+  bool read_only() const;  // Failed or held.
+  // Why it went read-only by itself; OK if it has not.
+  absl::Status failure() const;
+  // Answers new changes with `refusal` from now on (those queued go on), until it is called with OK.
+  void Hold(absl::Status refusal);
+  // Goes read-only for a failure that was noticed elsewhere: of the store's background work. Writer's executor; nothing while a commit is
+  // under way, which will see it itself.
+  void Fail(const absl::Status& cause);
+  // Takes changes again: the store stands after its last whole batch. If that is the one whose outcome was unknown, the observer is told of
+  // it now. Writer's executor.
+  void Resume();
   Stats stats() const;
   // Refuses new work (kRetriable), lets what is queued finish, then calls `then`.
   void Stop(absl::AnyInvocable<void()> then);

@@ -174,11 +174,11 @@ struct Cut {
   uint64_t at;
 };
 
-// Scans one file and adds to `cuts` what has to be cut. Reads it whole: a log is about as long as the write buffers.
-absl::Status ScanOne(const std::string& path, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
+// Scans one file and adds to `cuts` what has to be cut; its whole records. Reads it whole: a log is about as long as the write buffers.
+absl::StatusOr<uint64_t> ScanOne(const std::string& path, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
   ASSIGN_OR_RETURN(const std::string bytes, files.ReadWhole(path));
   ASSIGN_OR_RETURN(const LogScan scan, ScanLog(bytes, path));
-  if (!scan.torn_at) return absl::OkStatus();
+  if (!scan.torn_at) return scan.records;
   if (!may_be_torn) {
     return MakeError(
         ErrorKind::kCorruptMetadata,
@@ -187,7 +187,7 @@ absl::Status ScanOne(const std::string& path, bool may_be_torn, LocalFileSystem&
   spdlog::warn("{}: cutting {} bytes at offset {}: the last record was torn by a crash before it was acknowledged; {} records stay", path,
                bytes.size() - *scan.torn_at, *scan.torn_at, scan.records);
   cuts.push_back(Cut{path, *scan.torn_at});
-  return absl::OkStatus();
+  return scan.records;
 }
 
 // "000012.log" -> 12.
@@ -203,6 +203,21 @@ std::optional<uint64_t> LogNumber(std::string_view name) {
 
 }  // namespace
 
+absl::Status SyncNewestLog(const std::string& directory, LocalFileSystem& files) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
+  std::optional<uint64_t> newest;
+  std::string path;
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> number = LogNumber(name);
+    if (!number || (newest && *newest > *number)) continue;
+    newest = number;
+    path = directory + "/" + name;
+  }
+  if (!newest) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files.Open(path, LocalFileSystem::OpenMode::kReadWrite));
+  return file->Sync();
+}
+
 absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& files) {
   const std::string current_path = directory + "/CURRENT";
   ASSIGN_OR_RETURN(const std::string current, files.ReadWhole(current_path));
@@ -214,9 +229,11 @@ absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& file
     if (const auto number = LogNumber(name)) logs.emplace(*number, name);
   }
   std::vector<Cut> cuts;
-  RETURN_IF_ERROR(ScanOne(directory + "/" + current.substr(0, current.size() - 1), /*may_be_torn=*/true, files, cuts));
-  for (const auto& [number, name] : logs) {
-    RETURN_IF_ERROR(ScanOne(directory + "/" + name, /*may_be_torn=*/number == logs.rbegin()->first, files, cuts));
+  RETURN_IF_ERROR(ScanOne(directory + "/" + current.substr(0, current.size() - 1), /*may_be_torn=*/true, files, cuts).status());
+  bool is_newest = true;
+  for (auto log = logs.rbegin(); log != logs.rend(); ++log) {
+    ASSIGN_OR_RETURN(const uint64_t records, ScanOne(directory + "/" + log->second, /*may_be_torn=*/is_newest, files, cuts));
+    is_newest &= records == 0;
   }
   for (const Cut& cut : cuts) {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files.Open(cut.path, LocalFileSystem::OpenMode::kReadWrite));

@@ -34,8 +34,13 @@ struct LogScan {
 absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name);
 
 // Scans all *.log files of a database directory and the MANIFEST that CURRENT names. A torn last record of the newest log or of
-// the MANIFEST is cut off (synced), and the cut is logged. kNotFound without CURRENT; kCorruptMetadata naming file and offset for other
-// damage, also for a torn record in an older log, which was whole before the newer one was begun; then nothing was changed.
+// the MANIFEST is cut off (synced), and the cut is logged. The newest log is the last one that holds a record: after a write that failed
+// for want of room RocksDB may begin further ones, into which nothing is written. kNotFound without CURRENT; kCorruptMetadata naming file
+// and offset for other damage, also for a torn record in an older log, which was whole before the newer one was begun; then nothing was
+// changed.
 absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& files);
+
+// Syncs the newest log of a database directory, if there is one: what can be read of it now is then there after a power cut.
+absl::Status SyncNewestLog(const std::string& directory, LocalFileSystem& files);
 
 }  // namespace cairn::namenode

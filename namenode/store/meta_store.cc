@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <rocksdb/db.h>
 #include <rocksdb/perf_context.h>
+#include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 
 #include "common/check.h"
@@ -38,6 +39,8 @@ struct Database {
     for (rocksdb::ColumnFamilyHandle* handle : handles)
       if (handle != nullptr) db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
     if (db != nullptr) db->Close().PermitUncheckedError();
+    db.reset();
+    closed->store(true);
   }
   rocksdb::ColumnFamilyHandle* handle(Family family) const { return handles[static_cast<size_t>(family)]; }
 
@@ -59,6 +62,8 @@ struct Database {
   static constexpr uint64_t kTombstonesWorthAFlush = 2048;  // As many as have a table compacted.
 
   bool simulated = false;
+  std::shared_ptr<TroubleListener> trouble = std::make_shared<TroubleListener>();
+  std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);  // Outlives it: set last.
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // By family; the unused default family comes last.
   mutable std::atomic<uint64_t> tombstones_skipped{0};
@@ -163,10 +168,48 @@ class BatchBuilder : public EffectVisitor {
   const Database* database_;
 };
 
+enum class OpenAs { kNew, kOwner, kReader };  // A reader takes no lock and writes nothing.
+
+absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const MetaStore::Options& options, Env* env, OpenAs as) {
+  auto database = std::make_shared<Database>();
+  database->simulated = options.simulated;
+  const DatabaseTuning tuning{.block_cache_bytes = options.block_cache_bytes,
+                              .write_buffer_bytes = options.write_buffer_bytes,
+                              .simulated = options.simulated,
+                              .trouble = database->trouble};
+  rocksdb::Options rocks = DatabaseOptions(tuning, env->rocksdb_env());
+  rocks.create_if_missing = as == OpenAs::kNew;
+  rocks.error_if_exists = as == OpenAs::kNew;
+  rocks.create_missing_column_families = as == OpenAs::kNew;
+  if (as == OpenAs::kReader) {
+    rocks.info_log = NoInfoLog();
+    rocks.max_open_files = -1;  // All tables are opened now: the owner may delete them while this is read.
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (size_t i = 0; i < kFamilyCount; ++i) families.emplace_back(std::string(FamilyName(static_cast<Family>(i))), rocks);
+  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocks);
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = as == OpenAs::kReader
+                                     ? rocksdb::DB::OpenForReadOnly(rocks, options.directory, families, &database->handles, &opened)
+                                     : rocksdb::DB::Open(rocks, options.directory, families, &database->handles, &opened);
+  database->db.reset(opened);
+  if (!status.ok()) return Annotate(FromRocksdb(status, "opening the database"), options.directory);
+  return database;
+}
+
+absl::StatusOr<uint64_t> AppliedIndexOf(const std::shared_ptr<Database>& database, const std::string& directory) {
+  const DatabaseView view(database, nullptr);
+  ASSIGN_OR_RETURN(const std::optional<std::string> row, view.Get(Family::kMeta, kMetaAppliedIndex));
+  const std::optional<uint64_t> applied_index = row ? DecodeU64(*row) : 0;
+  if (!applied_index)
+    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("{}: the applied index has {} bytes", directory, row->size()));
+  return *applied_index;
+}
+
 class RocksMetaStore : public MetaStore {
  public:
-  RocksMetaStore(std::shared_ptr<Database> database, bool simulated, uint64_t applied_index)
-      : simulated_(simulated), database_(std::move(database)), applied_index_(applied_index), published_(TakeSnapshot(database_)) {}
+  RocksMetaStore(const Options& options, Env* env, std::shared_ptr<Database> database, uint64_t applied_index)
+      : options_(options), env_(env), applied_index_(applied_index), database_(std::move(database)), published_(TakeSnapshot(database_)) {}
 
   std::shared_ptr<const ReadView> Snapshot() const override ABSL_LOCKS_EXCLUDED(mu_) {
     const MutexLock lock(mu_);
@@ -174,12 +217,13 @@ class RocksMetaStore : public MetaStore {
   }
 
   std::unique_ptr<StoreTransaction> NewTransaction() override {
-    auto newest = std::make_shared<DatabaseView>(database_, nullptr);
+    auto newest = std::make_shared<DatabaseView>(database(), nullptr);
     return std::make_unique<MetaTransaction>(std::move(newest), applied_index() + 1);
   }
 
   absl::Status Write(const EffectBatch& batch, bool sync) override {
-    BatchBuilder builder(database_.get());
+    const std::shared_ptr<Database> database = this->database();
+    BatchBuilder builder(database.get());
     ASSIGN_OR_RETURN(const uint64_t index, DecodeEffects(batch.bytes, builder));
     if (index != applied_index() + 1)
       return MakeError(ErrorKind::kCorruptMetadata, fmt::format("journal batch {} cannot follow batch {}", index, applied_index()));
@@ -187,20 +231,13 @@ class RocksMetaStore : public MetaStore {
     RETURN_IF_ERROR(FromRocksdb(builder.status, "building a write batch"));
     rocksdb::WriteOptions options;
     options.sync = sync;
-    options.no_slowdown = simulated_;
-    RETURN_IF_ERROR(FromRocksdb(database_->db->Write(options, &builder.batch), "writing a batch"));
+    options.no_slowdown = options_.simulated;
+    RETURN_IF_ERROR(FromRocksdb(database->db->Write(options, &builder.batch), "writing a batch"));
     applied_index_.store(index);
     return absl::OkStatus();
   }
 
-  void Publish() override ABSL_LOCKS_EXCLUDED(mu_) {
-    std::shared_ptr<const ReadView> next = TakeSnapshot(database_);
-    {
-      const MutexLock lock(mu_);
-      published_.swap(next);
-    }
-    // The old one is let go here, if this was its last owner: releasing it takes RocksDB's lock, which must not stand behind ours.
-  }
+  void Publish() override { Show(database()); }
 
   uint64_t applied_index() const override { return applied_index_.load(); }
 
@@ -208,42 +245,75 @@ class RocksMetaStore : public MetaStore {
     rocksdb::FlushOptions options;
     options.wait = false;
     options.allow_write_stall = true;  // Else it waits until a flush would cause none.
-    return FromRocksdb(database_->db->Flush(options, database_->handles), "starting a flush");
+    const std::shared_ptr<Database> database = this->database();
+    return FromRocksdb(database->db->Flush(options, database->handles), "starting a flush");
   }
 
-  uint64_t tombstones_skipped() const override { return database_->tombstones_skipped.load(std::memory_order_relaxed); }
+  absl::Status health() const override { return database()->trouble->first(); }
+
+  absl::StatusOr<bool> Reopen() override {
+    if (!reopening_) {
+      // The log can be trusted, since no sync of it failed; but its end may still be in memory only.
+      RETURN_IF_ERROR(SyncNewestLog(options_.directory, env_->files()));
+      ASSIGN_OR_RETURN(std::shared_ptr<Database> reader, OpenDatabase(options_, env_, OpenAs::kReader));
+      closed_ = database()->closed;
+      Show(std::move(reader));
+      reopening_ = true;
+    }
+    if (!closed_->load()) return false;
+    RETURN_IF_ERROR(RepairTornTails(options_.directory, env_->files()));
+    ASSIGN_OR_RETURN(std::shared_ptr<Database> owner, OpenDatabase(options_, env_, OpenAs::kOwner));
+    ASSIGN_OR_RETURN(const uint64_t index, AppliedIndexOf(owner, options_.directory));
+    applied_index_.store(index);
+    Show(std::move(owner));
+    reopening_ = false;
+    return true;
+  }
+
+  absl::Status Checkpoint(const std::string& directory) override {
+    const std::shared_ptr<Database> database = this->database();
+    rocksdb::Checkpoint* made = nullptr;
+    RETURN_IF_ERROR(FromRocksdb(rocksdb::Checkpoint::Create(database->db.get(), &made), "preparing a checkpoint"));
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+    // Never flushed for it: what is in memory is in the log, whose newest file is copied.
+    return FromRocksdb(checkpoint->CreateCheckpoint(directory, UINT64_MAX), "making a checkpoint");
+  }
+
+  uint64_t tombstones_skipped() const override { return database()->tombstones_skipped.load(std::memory_order_relaxed); }
 
   uint64_t EstimatedRows(Family family) const override {
     uint64_t rows = 0;
-    return database_->db->GetIntProperty(database_->handle(family), rocksdb::DB::Properties::kEstimateNumKeys, &rows) ? rows : 0;
+    const std::shared_ptr<Database> database = this->database();
+    return database->db->GetIntProperty(database->handle(family), rocksdb::DB::Properties::kEstimateNumKeys, &rows) ? rows : 0;
   }
 
  private:
-  const bool simulated_;
-  const std::shared_ptr<Database> database_;
+  std::shared_ptr<Database> database() const ABSL_LOCKS_EXCLUDED(mu_) {
+    const MutexLock lock(mu_);
+    return database_;
+  }
+
+  // Publishes the newest state of `database`, which is the one to use from now on.
+  void Show(std::shared_ptr<Database> database) ABSL_LOCKS_EXCLUDED(mu_) {
+    std::shared_ptr<const ReadView> next = TakeSnapshot(database);
+    {
+      const MutexLock lock(mu_);
+      published_.swap(next);
+      database_.swap(database);
+    }
+    // The old ones are let go here, if this was their last owner: releasing them takes RocksDB's lock, which must not stand behind ours.
+  }
+
+  const Options options_;
+  Env* const env_;
   std::atomic<uint64_t> applied_index_;  // Written by the writer alone.
+  // The writer's executor's: whether Reopen has begun, and whether the last reader of what it closes has let go.
+  bool reopening_ = false;
+  std::shared_ptr<const std::atomic<bool>> closed_;
   mutable Mutex mu_;
+  std::shared_ptr<Database> database_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const ReadView> published_ ABSL_GUARDED_BY(mu_);
 };
-
-absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const MetaStore::Options& options, Env* env, bool create) {
-  const DatabaseTuning tuning{
-      .block_cache_bytes = options.block_cache_bytes, .write_buffer_bytes = options.write_buffer_bytes, .simulated = options.simulated};
-  rocksdb::Options rocks = DatabaseOptions(tuning, env->rocksdb_env());
-  rocks.create_if_missing = create;
-  rocks.error_if_exists = create;
-  rocks.create_missing_column_families = create;
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  for (size_t i = 0; i < kFamilyCount; ++i) families.emplace_back(std::string(FamilyName(static_cast<Family>(i))), rocks);
-  families.emplace_back(rocksdb::kDefaultColumnFamilyName, rocks);
-  auto database = std::make_shared<Database>();
-  database->simulated = options.simulated;
-  rocksdb::DB* opened = nullptr;
-  const rocksdb::Status status = rocksdb::DB::Open(rocks, options.directory, families, &database->handles, &opened);
-  database->db.reset(opened);
-  if (!status.ok()) return Annotate(FromRocksdb(status, "opening the database"), options.directory);
-  return database;
-}
 
 }  // namespace
 
@@ -251,21 +321,24 @@ absl::Status MetaStore::Create(const Options& options, Env* env) {
   ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
   if (exists) return MakeError(ErrorKind::kAlreadyExists, fmt::format("{}: holds a database already", options.directory));
   RETURN_IF_ERROR(env->files().MakeDirectories(options.directory));
-  RETURN_IF_ERROR(OpenDatabase(options, env, /*create=*/true).status());
+  RETURN_IF_ERROR(OpenDatabase(options, env, OpenAs::kNew).status());
   return env->files().SyncDirectory(options.directory);
+}
+
+absl::StatusOr<std::shared_ptr<const ReadView>> MetaStore::OpenForReading(const Options& options, Env* env) {
+  ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
+  if (!exists) return MakeError(ErrorKind::kNotFound, fmt::format("{}: holds no database", options.directory));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Database> database, OpenDatabase(options, env, OpenAs::kReader));
+  return TakeSnapshot(database);
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const Options& options, Env* env) {
   ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
   if (!exists) return MakeError(ErrorKind::kNotFound, fmt::format("{}: holds no database", options.directory));
   RETURN_IF_ERROR(RepairTornTails(options.directory, env->files()));
-  ASSIGN_OR_RETURN(std::shared_ptr<Database> database, OpenDatabase(options, env, /*create=*/false));
-  const DatabaseView view(database, nullptr);
-  ASSIGN_OR_RETURN(const std::optional<std::string> row, view.Get(Family::kMeta, kMetaAppliedIndex));
-  const std::optional<uint64_t> applied_index = row ? DecodeU64(*row) : 0;
-  if (!applied_index)
-    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("{}: the applied index has {} bytes", options.directory, row->size()));
-  return std::make_unique<RocksMetaStore>(std::move(database), options.simulated, *applied_index);
+  ASSIGN_OR_RETURN(std::shared_ptr<Database> database, OpenDatabase(options, env, OpenAs::kOwner));
+  ASSIGN_OR_RETURN(const uint64_t applied_index, AppliedIndexOf(database, options.directory));
+  return std::make_unique<RocksMetaStore>(options, env, std::move(database), applied_index);
 }
 
 }  // namespace cairn::namenode

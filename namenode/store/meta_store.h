@@ -30,6 +30,9 @@ class MetaStore {
   // kCorruptMetadata naming file and offset.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const Options& options, Env* env);
 
+  // A database that nobody changes meanwhile, to look at: takes no lock, writes nothing, leaves out a torn last record of the log.
+  static absl::StatusOr<std::shared_ptr<const ReadView>> OpenForReading(const Options& options, Env* env);
+
   // The newest published state; holds a RocksDB snapshot while it lives: drop it within 10 s.
   virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
   virtual std::unique_ptr<StoreTransaction> NewTransaction() = 0;
@@ -44,6 +47,19 @@ class MetaStore {
   virtual absl::Status StartFlush() = 0;
   // Tombstones of deleted rows that scans had to step over, the writer's and readers', since it was opened.
   virtual uint64_t tombstones_skipped() const = 0;
+  // OK, or the first failure of a write or of background work, after which the database writes nothing more; reads go on. kDiskFull if it
+  // was for want of room and Reopen may mend it; anything else (a failed sync, a damaged table) needs a restart. Thread-safe.
+  virtual absl::Status health() const = 0;
+  // Brings the database back after a kDiskFull failure: closes it and opens it anew, as a restart would, while readers go on. What a batch
+  // of unknown outcome left in the log is kept if it is whole (then applied_index() is its own), else cut; either way it is on disk before
+  // a snapshot shows it. To be called from the writer's executor until it answers true. False: readers still hold snapshots of the closed
+  // state; call again soon. kDiskFull: no room yet, call again later; another error is final.
+  //
+  // From the first call until it has answered true neither NewTransaction, Write nor Publish may be called.
+  virtual absl::StatusOr<bool> Reopen() = 0;
+  // A copy of the database as it stands, in `directory`, which must not exist: hard links to its tables, copies of the rest, all synced.
+  // Nobody waits for it but the caller; thread-safe.
+  virtual absl::Status Checkpoint(const std::string& directory) = 0;
   // Row count estimates and RocksDB figures, for metrics.
   virtual uint64_t EstimatedRows(Family family) const = 0;
 };

@@ -1,6 +1,8 @@
 #include "namenode/store/rocksdb_options.h"
 
+#include <array>
 #include <cstdarg>
+#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
@@ -9,16 +11,38 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
+#include <spdlog/spdlog.h>
 
 #include "common/error.h"
 
 namespace cairn::namenode {
 namespace {
 
+// RocksDB tells a sync from a write only in words. The last is LocalFileSystem's.
+bool IsOfSync(const std::string& message) {
+  for (const char* words : {"While fdatasync", "While fsync", "While sync_file_range", "fdatasync "})
+    if (message.find(words) != std::string::npos) return true;
+  return false;
+}
+
 class NoLogger : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
   void Logv(const char*, va_list) override {}
+  rocksdb::Status Close() override { return rocksdb::Status::OK(); }
+};
+
+// RocksDB's warnings and errors as lines of ours, instead of a LOG file of its own beside the database: a line of that file that finds the
+// disk full makes RocksDB, as Debian builds it, abort at the next one.
+class ForwardingLogger : public rocksdb::Logger {
+ public:
+  ForwardingLogger() : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    std::array<char, 1024> line;
+    const int length = std::vsnprintf(line.data(), line.size(), format, arguments);  // NOLINT(cert-err33-c): shown or not.
+    if (length > 0) spdlog::warn("rocksdb: {}", line.data());
+  }
   rocksdb::Status Close() override { return rocksdb::Status::OK(); }
 };
 
@@ -61,8 +85,8 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   options.max_background_jobs = 2;
   options.max_open_files = 512;
   options.bytes_per_sync = 1 << 20;
-  options.max_log_file_size = 16 << 20;
-  options.keep_log_file_num = 4;
+  options.info_log = std::make_shared<ForwardingLogger>();
+  options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
 
   // Logs: a record that was synced must never be dropped in silence, and a missing log must be noticed. Recycled logs would hold
   // whole old records behind the newest one.
@@ -83,15 +107,33 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   // A listing beside a mass deletion must not step over every tombstone for ever: files full of them are compacted early.
   options.table_properties_collector_factories.push_back(rocksdb::NewCompactOnDeletionCollectorFactory(4096, 2048));
 
+  if (tuning.trouble != nullptr) options.listeners.push_back(tuning.trouble);
   if (tuning.simulated) MakeRepeatable(options);
   return options;
+}
+
+std::shared_ptr<rocksdb::Logger> NoInfoLog() { return std::make_shared<NoLogger>(); }
+
+void TroubleListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
+  const bool flush = reason == rocksdb::BackgroundErrorReason::kFlush || reason == rocksdb::BackgroundErrorReason::kFlushNoWAL;
+  const bool compaction = reason == rocksdb::BackgroundErrorReason::kCompaction;
+  const absl::Status status = FromRocksdb(*error, flush ? "flushing" : compaction ? "compacting" : "writing a batch");
+  const MutexLock lock(mu_);
+  if (first_.ok()) first_ = status;
+}
+
+void TroubleListener::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) { *auto_recovery = false; }
+
+absl::Status TroubleListener::first() const {
+  const MutexLock lock(mu_);
+  return first_;
 }
 
 absl::Status FromRocksdb(const rocksdb::Status& status, const char* context) {
   if (status.ok()) return absl::OkStatus();
   std::string message = fmt::format("{}: {}", context, status.ToString());
   if (status.IsCorruption()) return MakeError(ErrorKind::kCorruptMetadata, std::move(message));
-  if (status.IsNoSpace()) return MakeError(ErrorKind::kDiskFull, std::move(message));
+  if (status.IsNoSpace() && !IsOfSync(status.ToString())) return MakeError(ErrorKind::kDiskFull, std::move(message));
   return absl::InternalError(message);
 }
 

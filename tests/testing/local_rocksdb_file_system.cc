@@ -72,7 +72,11 @@ class WritableFile : public rocksdb::FSWritableFile {
   using rocksdb::FSWritableFile::Append;
   IOStatus Append(const Slice& data, const IOOptions&, IODebugContext*) override {
     IOStatus status = ToIOStatus(file_->WriteAt(size_, std::span<const char>(data.data(), data.size())));
-    if (status.ok()) size_ += data.size();
+    if (status.ok()) {
+      size_ += data.size();
+    } else if (const absl::StatusOr<uint64_t> size = file_->Size(); size.ok()) {
+      size_ = *size;  // As POSIX: the next one appends to what was written of this.
+    }
     return status;
   }
   IOStatus Truncate(uint64_t size, const IOOptions&, IODebugContext*) override {

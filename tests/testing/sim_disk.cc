@@ -196,6 +196,13 @@ class SimFile final : public File {
     if (disk_->used + data.size() + SimFileData::kPageBytes > disk_->capacity) {
       const uint64_t needed = node_->data.PagesMissing(offset, data.size()) * SimFileData::kPageBytes;
       if (disk_->used + needed > disk_->capacity) {
+        // As a kernel does: what still fits is written.
+        const uint64_t free_pages = (disk_->capacity - std::min(disk_->capacity, disk_->used)) / SimFileData::kPageBytes;
+        uint64_t fits = SimFileData::kPageBytes - offset % SimFileData::kPageBytes;
+        if (node_->data.PagesMissing(offset, 1) > free_pages) fits = 0;
+        while (fits != 0 && fits < data.size() && node_->data.PagesMissing(offset, fits + 1) <= free_pages) fits += SimFileData::kPageBytes;
+        if (fits != 0) node_->data.Write(offset, data.first(std::min<uint64_t>(fits, data.size())));
+        disk_->used += node_->data.allocated_bytes() - allocated;
         return MakeError(ErrorKind::kDiskFull, fmt::format("write {}: no space left on device ({} of {} bytes used, {} wanted)", path_,
                                                            disk_->used, disk_->capacity, needed));
       }
