@@ -43,8 +43,9 @@ struct ConfigKey {
   std::string_view unit;  // kDuration: of a bare number. kChoice: the choices, "a|b". Else for readers only.
   int64_t min;            // kInt, kBytes (bytes), kDuration (milliseconds): the range.
   int64_t max;
-  std::string_view doc;   // A sentence or two.
-  std::string_view part;  // Heading in the sample.
+  std::string_view doc;     // A sentence or two.
+  std::string_view part;    // Heading in the sample.
+  bool reloadable = false;  // The NameNode takes a new value over without a restart.
 };
 
 std::span<const ConfigKey> ConfigKeys();

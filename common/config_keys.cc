@@ -12,13 +12,14 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-// Name, type, default, unit, least, most, meaning, part. Durations' limits are in milliseconds, sizes' in bytes.
+// Name, type, default, unit, least, most, meaning, part, and true if it is reloadable. Durations' limits are in milliseconds, sizes' in
+// bytes.
 constexpr auto kKeys = std::to_array<ConfigKey>({
     // Files.
     {"dfs.blocksize", ValueType::kBytes, "128m", "", 1048576, kMost,
-     "Block size of new files that do not ask for one. At most cairn.block.max-size.", "Files"},
-    {"dfs.replication", ValueType::kInt, "3", "", 1, 512, "Replicas of new files that do not ask for a number.", "Files"},
-    {"dfs.replication.max", ValueType::kInt, "512", "", 1, 32767, "Most replicas a file may ask for.", "Files"},
+     "Block size of new files that do not ask for one. At most cairn.block.max-size.", "Files", true},
+    {"dfs.replication", ValueType::kInt, "3", "", 1, 512, "Replicas of new files that do not ask for a number.", "Files", true},
+    {"dfs.replication.max", ValueType::kInt, "512", "", 1, 32767, "Most replicas a file may ask for.", "Files", true},
     {"dfs.bytes-per-checksum", ValueType::kInt, "512", "bytes", 64, 1048576, "Bytes that one checksum covers.", "Files"},
     {"dfs.checksum.type", ValueType::kChoice, "CRC32C", "CRC32C|CRC32", 0, kMost, "Checksum of new files.", "Files"},
     {"cairn.block.max-size", ValueType::kBytes, "1g", "", 1048576, kMost,
@@ -65,6 +66,13 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "Where the NameNode serves /healthz, /readyz and /metrics; what others use to find it, too.", "NameNode: directories and addresses"},
     {"dfs.namenode.http-bind-host", ValueType::kString, "", "", 0, kMost, "Address it listens on instead of that host.",
      "NameNode: directories and addresses"},
+    {"dfs.namenode.resource.du.reserved", ValueType::kBytes, "104857600", "", 0, kMost,
+     "Free space of the namespace's disk below which no changes are taken; above it again, they are.",
+     "NameNode: directories and addresses", true},
+    {"dfs.namenode.resource.check.interval", ValueType::kDuration, "5000", "ms", 10, kMost, "How often that is looked at.",
+     "NameNode: directories and addresses"},
+    {"dfs.namenode.num.checkpoints.retained", ValueType::kInt, "2", "", 1, 1000, "Checkpoints of the namespace kept beside it.",
+     "NameNode: directories and addresses"},
     // NameNode: nodes and blocks.
     {"dfs.namenode.replication.min", ValueType::kInt, "1", "", 1, 512,
      "Acknowledged replicas that a block needs before its file can be closed.", "NameNode: nodes and blocks"},
@@ -92,13 +100,16 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"cairn.namenode.lease-soft-limit", ValueType::kDuration, "60s", "s", 1000, kMost,
      "Silence of a writer after which another may take its file over.", "NameNode: namespace"},
     {"dfs.namenode.fs-limits.min-block-size", ValueType::kBytes, "1m", "", 1, kMost, "Smallest block size a file may ask for.",
-     "NameNode: namespace"},
-    {"dfs.namenode.fs-limits.max-blocks-per-file", ValueType::kInt, "10000", "", 1, kMost, "Blocks of one file.", "NameNode: namespace"},
-    {"dfs.namenode.fs-limits.max-component-length", ValueType::kInt, "255", "bytes", 1, 8000, "Length of one name.", "NameNode: namespace"},
+     "NameNode: namespace", true},
+    {"dfs.namenode.fs-limits.max-blocks-per-file", ValueType::kInt, "10000", "", 1, kMost, "Blocks of one file.", "NameNode: namespace",
+     true},
+    {"dfs.namenode.fs-limits.max-component-length", ValueType::kInt, "255", "bytes", 1, 8000, "Length of one name.", "NameNode: namespace",
+     true},
     {"dfs.namenode.fs-limits.max-directory-items", ValueType::kInt, "16777216", "", 1, kMost, "Entries of one directory (HDFS: 1 M).",
-     "NameNode: namespace"},
-    {"cairn.namenode.fs-limits.max-path-length", ValueType::kInt, "8000", "bytes", 1, 65535, "Length of one path.", "NameNode: namespace"},
-    {"cairn.namenode.fs-limits.max-path-depth", ValueType::kInt, "1000", "", 1, 10000, "Names in one path.", "NameNode: namespace"},
+     "NameNode: namespace", true},
+    {"cairn.namenode.fs-limits.max-path-length", ValueType::kInt, "8000", "bytes", 1, 65535, "Length of one path.", "NameNode: namespace",
+     true},
+    {"cairn.namenode.fs-limits.max-path-depth", ValueType::kInt, "1000", "", 1, 10000, "Names in one path.", "NameNode: namespace", true},
     {"dfs.namenode.fs-limits.max-xattrs-per-inode", ValueType::kInt, "32", "", 0, 32, "Extended attributes of one file or directory.",
      "NameNode: namespace"},
     {"dfs.namenode.fs-limits.max-xattr-size", ValueType::kInt, "16384", "bytes", 1, 32768, "Name and value of one of them.",
@@ -181,8 +192,16 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "DataNode: limits"},
     {"cairn.datanode.delete.bytes-per-second", ValueType::kBytes, "4g", "", 1048576, kMost, "Pace of deletion, each disk.",
      "DataNode: limits"},
+    // NameNode: audit log.
+    {"cairn.namenode.audit.enabled", ValueType::kBool, "true", "", 0, kMost,
+     "Whether each call of a client is a line of the audit log; there has to be a file for it.", "NameNode: audit log"},
+    {"cairn.namenode.audit.file", ValueType::kString, "", "", 0, kMost,
+     "File of the audit log; empty: cairn-audit.log in cairn.log.dir, or none if that is empty too.", "NameNode: audit log"},
+    {"cairn.namenode.audit.file.size", ValueType::kBytes, "256m", "", 65536, kMost, "It is renamed at this size and a new one begun.",
+     "NameNode: audit log"},
+    {"cairn.namenode.audit.file.count", ValueType::kInt, "20", "", 1, 1000, "Older files kept.", "NameNode: audit log"},
     // Logs.
-    {"cairn.log.level", ValueType::kChoice, "info", "debug|info|warning|error", 0, kMost, "Least level that is written.", "Logs"},
+    {"cairn.log.level", ValueType::kChoice, "info", "debug|info|warning|error", 0, kMost, "Least level that is written.", "Logs", true},
     {"cairn.log.dir", ValueType::kString, "", "", 0, kMost, "Directory of log files; empty: standard error only.", "Logs"},
     {"cairn.log.stderr", ValueType::kBool, "true", "", 0, kMost, "Whether lines go to standard error too.", "Logs"},
     {"cairn.log.file.size", ValueType::kBytes, "64m", "", 65536, kMost, "A file that has grown to this is renamed and a new one begun.",
@@ -252,7 +271,7 @@ std::string SampleConfig() {
   for (const ConfigKey& key : kKeys) {
     if (key.part != part) out += fmt::format("\n\n# ---- {} ----\n", key.part);
     part = key.part;
-    out += "\n" + Comment(key.doc) + Comment("(" + TypeAndUnit(key) + ")");
+    out += "\n" + Comment(key.doc) + Comment("(" + TypeAndUnit(key) + (key.reloadable ? "; reloadable" : "") + ")");
     const bool quoted = key.default_value.empty() || key.type == ValueType::kMode || key.type == ValueType::kAddress;
     out += quoted ? fmt::format("#{}: \"{}\"\n", key.name, key.default_value) : fmt::format("#{}: {}\n", key.name, key.default_value);
   }

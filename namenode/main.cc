@@ -15,6 +15,7 @@
 #include "common/rpc/grpc_server.h"
 #include "namenode/namenode.h"
 #include "namenode/namenode_directory.h"
+#include "namenode/reconfiguration.h"
 
 namespace cairn::namenode {
 namespace {
@@ -29,11 +30,15 @@ int Format(const NamenodeOptions& options, Env* env) {
   return 0;
 }
 
-int Serve(const Config& config, NamenodeOptions options, Env* env) {
+int Serve(const DaemonSetup& setup, NamenodeOptions options, Env* env) {
+  const Config& config = setup.config;
   options.software_version = CAIRN_VERSION;
   metrics::Registry registry;
+  Reconfiguration reconfiguration(config, [&setup] { return Config::Load(setup.sources); }, &env->clock());
   absl::StatusOr<std::unique_ptr<Namenode>> namenode = Namenode::Start(std::move(options), env, &registry);
   if (!namenode.ok()) return FailDaemon(kProgram, namenode.status());
+
+  (*namenode)->UseReconfiguration(&reconfiguration);
 
   rpc::GrpcServer grpc(rpc::GrpcServer::Options{.bind = *config.GetAddress("cairn.namenode.grpc-bind-address")}, env);
   rpc::Serve(&grpc, (*namenode)->client_api());
@@ -50,7 +55,7 @@ int Serve(const Config& config, NamenodeOptions options, Env* env) {
 
   log::Info("cluster {} is served: gRPC on {}, HTTP on {}", (*namenode)->cluster_id(), grpc_address->ToString(),
             (*http)->local().ToString());
-  const std::string signal = WaitForTermination();
+  const std::string signal = WaitForTermination([&namenode] { (*namenode)->Reconfigure(); });
   log::Info("{}: stopping", signal);
   http->reset();
   grpc.Stop();
@@ -63,7 +68,7 @@ int Serve(const Config& config, NamenodeOptions options, Env* env) {
 }  // namespace cairn::namenode
 
 int main(int argc, char** argv) {
-  cairn::BlockTerminationSignals();
+  cairn::BlockTerminationSignals(/*hangup_too=*/true);
   int exit_code = 0;
   const cairn::DaemonDescription description{cairn::namenode::kProgram, "The NameNode of a Cairn cluster.", true};
   std::optional<cairn::DaemonSetup> setup = cairn::SetUpDaemon(argc, argv, description, &exit_code);
@@ -71,5 +76,5 @@ int main(int argc, char** argv) {
   const std::unique_ptr<cairn::Env> env = cairn::NewRealEnv();
   cairn::namenode::NamenodeOptions options = cairn::namenode::NamenodeOptionsFrom(setup->config);
   if (setup->format) return cairn::namenode::Format(options, env.get());
-  return cairn::namenode::Serve(setup->config, std::move(options), env.get());
+  return cairn::namenode::Serve(*setup, std::move(options), env.get());
 }

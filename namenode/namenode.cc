@@ -6,7 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "common/config.h"
+#include "common/log.h"
 #include "common/status.h"
+#include "namenode/checkpoints.h"
+#include "namenode/disk_watch.h"
 #include "namenode/frontdoor/admin_service.h"
 #include "namenode/frontdoor/caller_resolver.h"
 #include "namenode/frontdoor/client_service.h"
@@ -21,6 +25,7 @@
 #include "namenode/namespace_gateway.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
+#include "namenode/reconfiguration.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"
@@ -40,8 +45,11 @@ struct Namenode::Parts {
   std::unique_ptr<Executor> replicas_executor;
   std::unique_ptr<Executor> replica_store_executor;
   std::unique_ptr<Executor> background_executor;
+  std::unique_ptr<Executor> checkpoint_executor;
+  std::unique_ptr<Executor> audit_executor;
   std::vector<std::unique_ptr<Executor>> readers;
   std::unique_ptr<NamespaceWriter> writer;
+  std::unique_ptr<DiskWatch> disk;
   std::unique_ptr<StoredNamespace> space;
   std::unique_ptr<NamespaceGateway> gateway;
   std::unique_ptr<ReplicaPlane> replicas;
@@ -52,10 +60,13 @@ struct Namenode::Parts {
   std::unique_ptr<RetrySweeper> retries;
   std::unique_ptr<TrashEmptier> trash;
   std::unique_ptr<GroupMapping> groups;
+  std::unique_ptr<AuditLog> audit;
   std::unique_ptr<ClientService> clients;
+  std::unique_ptr<Checkpoints> checkpoints;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<NamenodeMetrics> metrics;
   std::vector<std::unique_ptr<metrics::Registry::Callback>> gauges;
+  Reconfiguration* reconfiguration = nullptr;  // main()'s.
   bool stopped = false;
 };
 
@@ -99,6 +110,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.replicas_executor = env->executors().NewExecutor("nn-replicas");
   parts.replica_store_executor = env->executors().NewExecutor("nn-replstore");
   parts.background_executor = env->executors().NewExecutor("nn-background");
+  parts.checkpoint_executor = env->executors().NewExecutor("nn-checkpoints");
   std::vector<Executor*> readers;
   for (size_t i = 0; i < parts.options.readers; ++i) {
     parts.readers.push_back(env->executors().NewExecutor(fmt::format("nn-reader-{}", i)));
@@ -107,6 +119,10 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
 
   parts.writer =
       std::make_unique<NamespaceWriter>(parts.options.writer, &store, parts.journal.get(), parts.writer_executor.get(), &env->clock());
+  DiskWatch::Options disk = parts.options.disk;
+  disk.directory = parts.options.directory;
+  parts.disk =
+      std::make_unique<DiskWatch>(disk, &env->files(), &store, parts.journal.get(), parts.writer.get(), parts.writer_executor.get());
   parts.space = std::make_unique<StoredNamespace>(&store, parts.writer.get());
   parts.gateway = std::make_unique<NamespaceGateway>(parts.space.get());
   ReplicaPlane::Options replicas = parts.options.replicas;
@@ -137,6 +153,8 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
         report->set_blocks(store.EstimatedRows(Family::kBlock));
       },
       &env->clock(), parts.options.software_version);
+  parts.checkpoints = std::make_unique<Checkpoints>(parts.options.checkpoints, parts.directory.get(), env, parts.checkpoint_executor.get());
+  parts.admin->SetNamespace(parts.space.get(), parts.checkpoints.get());
   parts.admin->SetReclaimer(parts.reclaimer.get());
   const ClientService::Options& clients = parts.options.clients;
   const CallerResolver callers({clients.superuser, clients.supergroup, clients.limits.permissions_enabled}, clients.groups);
@@ -144,8 +162,8 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
     const ResolvedCaller caller = callers.Resolve(user);
     return caller.superuser || !caller.enforced;
   });
-  parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.reclaimer.get(), parts.leases.get(),
-                                                    parts.replicas.get(), &store);
+  parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.disk.get(), parts.reclaimer.get(),
+                                                    parts.leases.get(), parts.replicas.get(), &store);
   parts.writer->SetObserver([observe = ObserveCommits(
                                  parts.replicas.get(), [reclaimer = parts.reclaimer.get()] { reclaimer->Kick(); },
                                  [spreader = parts.spreader.get()] { spreader->Kick(); }),
@@ -166,7 +184,14 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       [spreader = parts.spreader.get()] { return static_cast<double>(spreader->stats().pending); }));
   parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
+  if (!parts.options.audit.file.empty()) {
+    parts.audit_executor = env->executors().NewExecutor("nn-audit");
+    ASSIGN_OR_RETURN(parts.audit, AuditLog::Open(parts.options.audit, parts.audit_executor.get()));
+    parts.clients->SetAuditLog(parts.audit.get());
+    parts.metrics->AddAuditLog(registry, parts.audit.get());
+  }
 
+  parts.disk->Start();
   parts.reclaimer->Start();
   parts.spreader->Start();
   parts.leases->Start();
@@ -184,7 +209,25 @@ api::DatanodeNamenode* Namenode::datanode_api() { return parts_->replicas.get();
 api::NamenodeAdmin* Namenode::admin_api() { return parts_->admin.get(); }
 const std::string& Namenode::cluster_id() const { return parts_->directory->cluster_id(); }
 
+void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
+  parts_->reconfiguration = reconfiguration;
+  parts_->admin->SetReconfiguration(reconfiguration, parts_->checkpoint_executor.get());
+  reconfiguration->SetTaker([parts = parts_.get()](const Config& config) {
+    const NamenodeOptions options = NamenodeOptionsFrom(config);
+    parts->clients->Reload(options.clients);
+    parts->disk->SetReserved(options.disk.reserved_bytes);
+    if (const auto level = log::LevelFromName(config.GetString("cairn.log.level"))) log::SetLevel(*level);
+  });
+}
+
+void Namenode::Reconfigure() {
+  Reconfiguration* const reconfiguration = parts_->reconfiguration;
+  if (reconfiguration != nullptr) parts_->checkpoint_executor->Post([reconfiguration] { reconfiguration->Reload(); });
+}
+
 absl::Status Namenode::Ready() const {
+  if (const absl::Status disk = parts_->disk->status(); !disk.ok())
+    return absl::UnavailableError("read-only: " + std::string(disk.message()));
   if (parts_->writer->read_only()) return absl::UnavailableError("read-only: a commit failed; see the log");
   return absl::OkStatus();
 }
@@ -203,17 +246,23 @@ void Namenode::Stop() {
   stop(parts.leases);
   stop(parts.retries);
   stop(parts.trash);
+  stop(parts.disk);
   stop(parts.writer);
   stop(parts.replicas);
   parts.readers.clear();
+  if (parts.audit != nullptr) StopAndWait(env, [&parts](auto then) { parts.audit->Flush(std::move(then)); });
+  parts.audit_executor.reset();
+  parts.checkpoint_executor.reset();
   parts.background_executor.reset();
   parts.replica_store_executor.reset();
   parts.replicas_executor.reset();
   parts.writer_executor.reset();
   parts.admin.reset();
+  parts.checkpoints.reset();
   parts.clients.reset();
   parts.trash.reset();
   parts.groups.reset();
+  parts.audit.reset();
   parts.retries.reset();
   parts.leases.reset();
   parts.limits.reset();
@@ -222,6 +271,7 @@ void Namenode::Stop() {
   parts.replicas.reset();
   parts.gateway.reset();
   parts.space.reset();
+  parts.disk.reset();
   parts.writer.reset();
   parts.journal.reset();
   parts.directory.reset();

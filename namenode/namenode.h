@@ -13,6 +13,8 @@
 
 namespace cairn::namenode {
 
+class Reconfiguration;
+
 // A NameNode without its front doors: owns all parts of both planes, and is the one place that says in which order they start and stop.
 // main() puts gRPC and HTTP before it; a simulation calls the api objects directly. The api objects are thread-safe and valid until Stop.
 class Namenode {
@@ -27,6 +29,11 @@ class Namenode {
   api::ClientNamenode* client_api();
   api::DatanodeNamenode* datanode_api();
   api::NamenodeAdmin* admin_api();
+
+  // Takes changes of the configuration over from now on. Before the first call; outlives Stop.
+  void UseReconfiguration(Reconfiguration* reconfiguration);
+  // Reads the configuration anew, as `dfsadmin -reconfig namenode ... start`; does not wait for it.
+  void Reconfigure();
 
   // OK while changes are taken.
   absl::Status Ready() const;

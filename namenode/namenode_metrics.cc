@@ -6,8 +6,8 @@
 
 namespace cairn::namenode {
 
-NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const Reclaimer* reclaimer,
-                                 const LeaseMonitor* leases, ReplicaPlane* replicas, const MetaStore* store) {
+NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const DiskWatch* disk,
+                                 const Reclaimer* reclaimer, const LeaseMonitor* leases, ReplicaPlane* replicas, const MetaStore* store) {
   const auto gauge = [&](const std::string& name, const std::string& help, const metrics::Labels& labels, auto value) {
     callbacks_.push_back(registry->NewCallbackGauge(name, help, labels, [value] { return static_cast<double>(value()); }));
   };
@@ -21,7 +21,16 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   gauge("cairn_journal_oldest_age_seconds", "How long the oldest of them has waited.", {},
         [writer] { return absl::ToDoubleSeconds(writer->stats().oldest_age); });
   counter("cairn_journal_batches_total", "Batches committed.", {}, [writer] { return writer->stats().batches; });
-  gauge("cairn_read_only", "1 after a failed commit: no changes are taken.", {}, [writer] { return writer->read_only() ? 1 : 0; });
+  gauge("cairn_read_only", "1 while no changes are taken.", {}, [writer] { return writer->read_only() ? 1 : 0; });
+  for (const auto& [state, name] : {std::pair{DiskWatch::State::kLowSpace, "low_space"}, std::pair{DiskWatch::State::kFull, "full"},
+                                    std::pair{DiskWatch::State::kFailed, "failed"}}) {
+    gauge("cairn_read_only_reason", "1 for the reason why no changes are taken.", {{"reason", name}},
+          [disk, wanted = state] { return disk->stats().state == wanted ? 1 : 0; });
+  }
+  gauge("cairn_name_directory_available_bytes", "Free space of the namespace's disk.", {},
+        [disk] { return disk->stats().available_bytes; });
+  counter("cairn_disk_recoveries_total", "Times the namespace was opened again after its disk had been full.", {},
+          [disk] { return disk->stats().recoveries; });
 
 #define CAIRN_CALL_SERIES(Name)                                                                                                            \
   calls_[#Name] = {registry->NewCounter("cairn_namespace_ops_total", "Calls of clients.", {{"op", #Name}, {"result", "ok"}}),              \
@@ -56,6 +65,9 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   gauge("cairn_blocks", blocks_help, {{"state", "at_risk"}}, [figures] { return figures().at_risk_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "missing"}}, [figures] { return figures().missing_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "corrupt"}}, [figures] { return figures().corrupt_replicas; });
+  gauge("cairn_blocks", blocks_help, {{"state", "quarantined"}}, [figures] { return figures().quarantined_blocks; });
+  gauge("cairn_unknown_replicas_kept", "1 after a rollback of the namespace, until an operator confirms that what it does not know may go.",
+        {}, [figures] { return figures().unknown_replicas_kept ? 1 : 0; });
   gauge("cairn_repair_inflight", "Repairs under way.", {}, [figures] { return figures().repairs_running; });
   gauge("cairn_repair_oldest_age_seconds", "Age of the oldest block that waits for repair.", {},
         [figures] { return absl::ToDoubleSeconds(figures().oldest_repair); });
@@ -76,6 +88,13 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
           [store] { return store->tombstones_skipped(); });
   gauge("cairn_inodes", "Files and directories, an estimate.", {}, [store] { return store->EstimatedRows(Family::kInode); });
   gauge("cairn_blocks_total_count", "Blocks, an estimate.", {}, [store] { return store->EstimatedRows(Family::kBlock); });
+}
+
+void NamenodeMetrics::AddAuditLog(metrics::Registry* registry, const AuditLog* log) {
+  callbacks_.push_back(registry->NewCallbackCounter("cairn_audit_lines_total", "Lines of the audit log.", {{"result", "written"}},
+                                                    [log] { return static_cast<double>(log->written()); }));
+  callbacks_.push_back(registry->NewCallbackCounter("cairn_audit_lines_total", "Lines of the audit log.", {{"result", "dropped"}},
+                                                    [log] { return static_cast<double>(log->dropped()); }));
 }
 
 NamespaceWriter::CommitObserver NamenodeMetrics::CommitObserver() {

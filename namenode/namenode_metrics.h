@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "common/metrics.h"
+#include "namenode/audit_log.h"
+#include "namenode/disk_watch.h"
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace_writer.h"
@@ -22,8 +24,10 @@ namespace cairn::namenode {
 class NamenodeMetrics {
  public:
   // All outlive this.
-  NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const Reclaimer* reclaimer, const LeaseMonitor* leases,
-                  ReplicaPlane* replicas, const MetaStore* store);
+  NamenodeMetrics(metrics::Registry* registry, const NamespaceWriter* writer, const DiskWatch* disk, const Reclaimer* reclaimer,
+                  const LeaseMonitor* leases, ReplicaPlane* replicas, const MetaStore* store);
+
+  void AddAuditLog(metrics::Registry* registry, const AuditLog* log);  // Outlives this.
 
   NamespaceWriter::CommitObserver CommitObserver();
   NamespaceWriter::Observer RowsObserver();

@@ -48,6 +48,16 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.trash.checkpoint_interval = config.GetDuration("fs.trash.checkpoint.interval");
   options.reclaimer.entries_per_step = static_cast<uint32_t>(config.GetInt("cairn.namenode.reclaim.batch"));
   options.reclaimer.step_time = config.GetDuration("cairn.namenode.reclaim.step-time");
+  options.disk.reserved_bytes = config.GetBytes("dfs.namenode.resource.du.reserved");
+  if (config.GetBool("cairn.namenode.audit.enabled")) {
+    options.audit.file = config.GetString("cairn.namenode.audit.file");
+    const std::string log_directory = config.GetString("cairn.log.dir");
+    if (options.audit.file.empty() && !log_directory.empty()) options.audit.file = log_directory + "/cairn-audit.log";
+  }
+  options.audit.max_file_bytes = config.GetBytes("cairn.namenode.audit.file.size");
+  options.audit.max_files = static_cast<size_t>(config.GetInt("cairn.namenode.audit.file.count"));
+  options.checkpoints.kept = static_cast<size_t>(config.GetInt("dfs.namenode.num.checkpoints.retained"));
+  options.disk.interval = config.GetDuration("dfs.namenode.resource.check.interval");
   options.leases.hard_limit = config.GetDuration("dfs.namenode.lease-hard-limit-sec");
   return options;
 }

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "namenode/audit_log.h"
+#include "namenode/checkpoints.h"
+#include "namenode/disk_watch.h"
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/frontdoor/group_mapping.h"
 #include "namenode/lease_monitor.h"
@@ -19,7 +22,7 @@ class Config;
 
 namespace cairn::namenode {
 
-// Everything a NameNode can be told, typed. Directories inside `store` and `replicas` are set from `directory`.
+// Everything a NameNode can be told, typed. Directories inside `store`, `replicas` and `disk` are set from `directory`.
 struct NamenodeOptions {
   std::string directory;  // dfs.namenode.name.dir.
   MetaStore::Options store;
@@ -33,6 +36,9 @@ struct NamenodeOptions {
   LeaseMonitor::Options leases;
   RetrySweeper::Options retries;
   TrashEmptier::Options trash;   // Its limits are those of `clients`.
+  DiskWatch::Options disk;
+  Checkpoints::Options checkpoints;
+  AuditLog::Options audit;       // Without a file there is none.
   size_t readers = 2;            // Executors for snapshot reads.
   std::string software_version;  // For reports.
 };

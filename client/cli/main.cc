@@ -25,8 +25,10 @@
 #include "client/cli/dfs_transfer.h"
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
+#include "client/cli/dfsadmin_image.h"
 #include "client/cli/dfsadmin_quota.h"
 #include "client/cli/dfsadmin_reclaim.h"
+#include "client/cli/dfsadmin_reconfig.h"
 #include "client/cli/shell.h"
 #include "client/cli/signals.h"
 #include "client/src/user_name.h"
@@ -42,6 +44,8 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
 
   dfs         files and directories: cairn dfs -help
   dfsadmin    the cluster: cairn dfsadmin -help
+  namespace   check|dump DIR
+              looks at a namespace that no NameNode has open
   minicluster --datanodes N --dir D
               a cluster in one process, for tests of your own
   --version   the version
@@ -73,20 +77,19 @@ class WaitingLine {
   std::optional<SteadyTime> said_ ABSL_GUARDED_BY(mu_);
 };
 
-// The minicluster is a program of its own beside this one, so that the command line links no
-// server.
-int RunMinicluster(const std::vector<std::string>& words) {
+// Programs of their own beside this one, so that the command line links no server.
+int RunBeside(const std::vector<std::string>& words, const char* name_of_program, const char* variable) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::filesystem::path program = self.parent_path() / "cairn-minicluster";
-  if (const char* elsewhere = std::getenv("CAIRN_MINICLUSTER")) program = elsewhere;
+  std::filesystem::path program = self.parent_path() / name_of_program;
+  if (const char* elsewhere = std::getenv(variable)) program = elsewhere;
   std::string name = program.string();
   std::vector<std::string> arguments(words.begin() + 1, words.end());
   std::vector<char*> argv = {name.data()};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   ::execv(name.c_str(), argv.data());
-  std::cerr << fmt::format("minicluster: {} cannot be run: {}\n", name, std::error_code(errno, std::generic_category()).message());
+  std::cerr << fmt::format("{}: {} cannot be run: {}\n", words[0], name, std::error_code(errno, std::generic_category()).message());
   return kFailure;
 }
 
@@ -121,7 +124,8 @@ int Run(std::vector<std::string> words) {
     std::cout << kHelp;
     return kSuccess;
   }
-  if (rest[0] == "minicluster") return RunMinicluster(rest);
+  if (rest[0] == "minicluster") return RunBeside(rest, "cairn-minicluster", "CAIRN_MINICLUSTER");
+  if (rest[0] == "namespace") return RunBeside(rest, "cairn-namespace", "CAIRN_NAMESPACE");
   if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin") {
     std::cerr << fmt::format("cairn: unknown command '{}'\n{}", rest[0], kHelp);
     return kUsage;
@@ -185,6 +189,21 @@ int Run(std::vector<std::string> words) {
     verbs.push_back(
         ReclaimVerb([&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
     for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
+    AskImage image;
+    image.save = [&target](v1::SaveNamespaceRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::SaveNamespace, std::move(request));
+    };
+    image.get = [&target](v1::GetImageRequest request) { return CallAdmin(target, &api::NamenodeAdmin::GetImage, std::move(request)); };
+    image.read = [&target](v1::ReadImageRequest request) { return CallAdmin(target, &api::NamenodeAdmin::ReadImage, std::move(request)); };
+    image.confirm = [&target](v1::ConfirmRollbackRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::ConfirmRollback, std::move(request));
+    };
+    for (Verb& more : ImageVerbs(image)) verbs.push_back(std::move(more));
+    verbs.push_back(ReconfigVerb([target](const HostPort& address, v1::ReconfigureRequest request) {
+      AdminTarget other = target;
+      other.namenode = address;
+      return CallAdmin(other, &api::NamenodeAdmin::Reconfigure, std::move(request));
+    }));
     result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);

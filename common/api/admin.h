@@ -3,7 +3,8 @@
 #include "cairn/admin.pb.h"
 #include "common/api/callback.h"
 
-#define CAIRN_NAMENODE_ADMIN_CALLS(X) X(ClusterReport) X(SetFault) X(Reclaim)
+#define CAIRN_NAMENODE_ADMIN_CALLS(X) \
+  X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure)
 
 namespace cairn::api {
 

@@ -84,6 +84,7 @@ std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescri
     return std::nullopt;
   }
   setup.config = *std::move(config);
+  setup.sources = std::move(sources);
   if (absl::Status log = log::SetUp(LogOptions(setup.config, description.program)); !log.ok()) {
     FailDaemon(description.program, log);
     return std::nullopt;
@@ -102,17 +103,22 @@ std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescri
   return setup;
 }
 
-void BlockTerminationSignals() {
+void BlockTerminationSignals(bool hangup_too) {
   waiting_thread = pthread_self();
-  const sigset_t signals = TerminationSignals();
+  sigset_t signals = TerminationSignals();
+  if (hangup_too) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-std::string WaitForTermination() {
-  const sigset_t signals = TerminationSignals();
+std::string WaitForTermination(const std::function<void()>& on_hangup) {
+  sigset_t signals = TerminationSignals();
+  if (on_hangup) sigaddset(&signals, SIGHUP);
   int number = 0;
-  while (sigwait(&signals, &number) != 0) {
+  for (;;) {
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number != SIGHUP) break;
+    on_hangup();
   }
   return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "a command";
 }

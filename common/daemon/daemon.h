@@ -21,6 +21,7 @@ struct DaemonDescription {
 
 struct DaemonSetup {
   Config config;
+  ConfigSources sources;  // Where it is from: to read it anew.
   bool format = false;
 };
 
@@ -29,10 +30,11 @@ struct DaemonSetup {
 // that has been printed in one line.
 std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescription& description, int* exit_code);
 
-// SIGTERM and SIGINT wait for WaitForTermination, in every thread made later; SIGPIPE is ignored.
-void BlockTerminationSignals();
-// Returns the signal's name, or "a command" after RequestTermination.
-std::string WaitForTermination();
+// SIGTERM and SIGINT, and with `hangup_too` SIGHUP, wait for WaitForTermination, in every thread made later; SIGPIPE is ignored.
+void BlockTerminationSignals(bool hangup_too = false);
+// Returns the signal's name, or "a command" after RequestTermination. Calls `on_hangup`, if there is one, at each SIGHUP
+// that was blocked so.
+std::string WaitForTermination(const std::function<void()>& on_hangup = nullptr);
 // Makes WaitForTermination of this process return, from any thread: for a daemon that cannot go on.
 void RequestTermination();
 

@@ -7,6 +7,9 @@
 #include "common/api/admin.h"
 #include "common/env/clock.h"
 #include "namenode/reclaimer.h"
+#include "namenode/checkpoints.h"
+#include "namenode/namespace_access.h"
+#include "namenode/reconfiguration.h"
 #include "namenode/replicas/replica_plane.h"
 
 namespace cairn::namenode {
@@ -15,6 +18,7 @@ namespace cairn::namenode {
 //
 // SetFault is refused with kPermission unless the daemon runs with --fault-points; an empty action disarms. Reclaim answers how far the
 // freeing of deleted trees has come; to pause, resume or pace it is for superusers (kPermission).
+// Checkpoints, the confirmation of a rollback, and taking a changed configuration over are for superusers, too.
 class AdminService : public api::NamenodeAdmin {
  public:
   // Adds what only the namespace knows: inodes, blocks. Thread-safe.
@@ -32,12 +36,36 @@ class AdminService : public api::NamenodeAdmin {
   // Before the first call: who may change things; unless it is set, everyone. Thread-safe.
   void SetSuperuserCheck(std::function<bool(const std::string& user)> is_superuser) { is_superuser_ = std::move(is_superuser); }
 
+  void SaveNamespace(api::CallContext context, v1::SaveNamespaceRequest request, api::Done<v1::SaveNamespaceResponse> done) override;
+  void GetImage(api::CallContext context, v1::GetImageRequest request, api::Done<v1::GetImageResponse> done) override;
+  void ReadImage(api::CallContext context, v1::ReadImageRequest request, api::Done<v1::ReadImageResponse> done) override;
+  void ConfirmRollback(api::CallContext context, v1::ConfirmRollbackRequest request, api::Done<v1::ConfirmRollbackResponse> done) override;
+
+  void Reconfigure(api::CallContext context, v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) override;
+
+  // Before the first call; both outlive this. It reads files on `executor`.
+  void SetReconfiguration(Reconfiguration* reconfiguration, Executor* executor) {
+    reconfiguration_ = reconfiguration;
+    reconfiguration_executor_ = executor;
+  }
+  // Before the first call; both outlive this.
+  void SetNamespace(NamespaceAccess* space, Checkpoints* checkpoints) {
+    space_ = space;
+    checkpoints_ = checkpoints;
+  }
+
  private:
+  absl::Status CheckSuperuser(const v1::RequestHeader& header) const;
+
   ReplicaPlane* const plane_;
   const FillNamespace fill_namespace_;
   const Clock* const clock_;
   const std::string software_version_;
   Reclaimer* reclaimer_ = nullptr;
+  NamespaceAccess* space_ = nullptr;
+  Checkpoints* checkpoints_ = nullptr;
+  Reconfiguration* reconfiguration_ = nullptr;
+  Executor* reconfiguration_executor_ = nullptr;
   std::function<bool(const std::string& user)> is_superuser_;
 };
 

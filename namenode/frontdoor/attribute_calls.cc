@@ -49,7 +49,7 @@ void ClientService::OnSetTimes(Call<v1::SetTimesRequest, v1::SetTimesResponse> c
 
 void ClientService::OnSetXattr(Call<v1::SetXattrRequest, v1::SetXattrResponse> call) {
   // Before it travels any further; Apply asks again.
-  if (const absl::Status status = CheckXattr(call.request.xattr(), limits_); !status.ok()) return call.done(status);
+  if (const absl::Status status = CheckXattr(call.request.xattr(), tunables()->mutation_limits); !status.ok()) return call.done(status);
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::SetXattr& op = *mutation.mutable_set_xattr();
   op.set_path(call.request.path());

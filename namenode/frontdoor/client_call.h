@@ -9,15 +9,12 @@
 
 #include "common/error.h"
 #include "common/status.h"
+#include "namenode/frontdoor/audited_call.h"
 #include "namenode/frontdoor/client_service.h"
 
 namespace cairn::namenode {
 
 uint64_t HashOfRequest(const std::string& bytes);  // XXH3-64 with seed 0.
-
-// Where the caller runs: what it says, else its address as the transport saw it, without protocol and port
-// ("ipv4:10.0.0.1:4711" and "10.0.0.1:4711" are 10.0.0.1, "ipv6:[::1]:4711" is ::1).
-std::string HostOfCaller(const std::string& client_host, const std::string& peer);
 
 template <class Request, class Response>
 void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
@@ -28,6 +25,7 @@ void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContex
       done(std::move(response));
     };
   }
+  if (audit_ != nullptr) done = Audited(audit_, clock_, name, is_mutation, context, request, std::move(done));
   const absl::Status header = is_mutation ? CheckMutationHeader(request.header()) : CheckReadHeader(request.header());
   if (!header.ok()) return done(header);
   Executor* const reader = readers_[next_reader_.fetch_add(1, std::memory_order_relaxed) % readers_.size()];
@@ -63,7 +61,7 @@ v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) con
   mutation.set_slot_opened_ms(call.header.slot_opened_ms());
   mutation.set_client_name(call.header.client_name());
   mutation.set_request_hash(HashOfRequest(call.request.SerializeAsString()));
-  *mutation.mutable_limits() = limits_;
+  *mutation.mutable_limits() = tunables()->mutation_limits;
   return mutation;
 }
 

@@ -83,18 +83,19 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
   create.set_path(request.path());
   create.set_overwrite(request.overwrite());
   create.set_create_parent(request.create_parent());
-  create.set_replication(request.replication() == 0 ? options_.default_replication : request.replication());
-  create.set_block_size_bytes(request.block_size_bytes() == 0 ? options_.default_block_size_bytes : request.block_size_bytes());
+  const std::shared_ptr<const Tunables> now = tunables();
+  create.set_replication(request.replication() == 0 ? now->default_replication : request.replication());
+  create.set_block_size_bytes(request.block_size_bytes() == 0 ? now->default_block_size_bytes : request.block_size_bytes());
   create.set_mode((request.mode() == 0 ? 0666 : request.mode()) & ~request.umask());
   create.set_parent_mode(ParentMode(0777 & ~request.umask()));
   create.set_with_first_block(request.with_first_block());
 
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  if (const absl::Status names = CheckNewPath(*view, limits_, request.path()); !names.ok()) return call.done(names);
+  if (const absl::Status names = CheckNewPath(*view, mutation.limits(), request.path()); !names.ok()) return call.done(names);
   if (request.with_first_block() && !HasActed(*view, call.header)) {
     ReplicaPlane::TargetRequest wanted;
     // A number out of range is refused by Apply, with the key that sets it.
-    wanted.replication = std::clamp(create.replication(), 1u, std::max(options_.limits.max_replication, 1u));
+    wanted.replication = std::clamp(create.replication(), 1u, std::max(now->limits.max_replication, 1u));
     wanted.block_size_bytes = create.block_size_bytes();
     wanted.client_host = HostOfCaller(request.client_host(), call.context.peer);
     wanted.excluded.assign(request.excluded().begin(), request.excluded().end());
@@ -240,7 +241,8 @@ void ClientService::OnComplete(Call<v1::CompleteRequest, v1::CompleteResponse> c
 }
 
 void ClientService::OnMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse> call) {
-  if (const absl::Status names = CheckNewPath(*space_->Snapshot(), limits_, call.request.path()); !names.ok()) return call.done(names);
+  if (const absl::Status names = CheckNewPath(*space_->Snapshot(), tunables()->mutation_limits, call.request.path()); !names.ok())
+    return call.done(names);
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Mkdirs& op = *mutation.mutable_mkdirs();
   op.set_path(call.request.path());
@@ -255,7 +257,8 @@ void ClientService::OnRename(Call<v1::RenameRequest, v1::RenameResponse> call) {
   {
     const std::shared_ptr<const ReadView> view = space_->Snapshot();
     Warm(*view, call.request.source());
-    if (const absl::Status names = CheckNewPath(*view, limits_, call.request.destination()); !names.ok()) return call.done(names);
+    if (const absl::Status names = CheckNewPath(*view, tunables()->mutation_limits, call.request.destination()); !names.ok())
+      return call.done(names);
   }
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Rename& op = *mutation.mutable_rename();

@@ -34,16 +34,18 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
                              LeaseMonitor* leases, std::vector<Executor*> readers, const Clock* clock)
     : options_(options),
       identity_(std::move(identity)),
-      limits_(ToMutationLimits(options_.limits)),
       callers_({options_.superuser, options_.supergroup, options_.limits.permissions_enabled}, options_.groups),
       space_(space),
       replicas_(replicas),
       leases_(leases),
       readers_(std::move(readers)),
-      clock_(clock) {
+      clock_(clock),
+      tunables_(std::make_shared<const Tunables>(options_)) {
   CAIRN_CHECK(!readers_.empty(), "a client service needs a reader executor");
   CAIRN_CHECK(!identity_.keys.empty(), "a client service needs a block-token key");
 }
+
+void ClientService::Reload(const Options& options) { tunables_.Set(std::make_shared<const Tunables>(options)); }
 
 void ClientService::StampHeader(v1::ResponseHeader* header) const { header->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow())); }
 
@@ -92,10 +94,11 @@ void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDef
   static_cast<void>(request);
   v1::GetServerDefaultsResponse response;
   StampHeader(response.mutable_header());
-  response.set_block_size_bytes(options_.default_block_size_bytes);
-  response.set_replication(options_.default_replication);
+  const std::shared_ptr<const Tunables> now = tunables();
+  response.set_block_size_bytes(now->default_block_size_bytes);
+  response.set_replication(now->default_replication);
   response.set_bytes_per_checksum(options_.bytes_per_checksum);
-  response.set_max_block_size_bytes(options_.limits.max_block_size_bytes);
+  response.set_max_block_size_bytes(now->limits.max_block_size_bytes);
   response.set_cluster_id(identity_.cluster_id);
   response.set_pool_id(identity_.pool_id);
   response.set_trash_interval_ms(absl::ToInt64Milliseconds(options_.trash_interval));

@@ -2,14 +2,17 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/api/client_namenode.h"
 #include "common/env/executor.h"
+#include "namenode/audit_log.h"
 #include "namenode/frontdoor/call_limits.h"
 #include "namenode/frontdoor/caller_resolver.h"
+#include "namenode/frontdoor/live_value.h"
 #include "namenode/frontdoor/storage_numbers.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace/namespace_queries.h"
@@ -49,6 +52,10 @@ class ClientService : public api::ClientNamenode {
                 std::vector<Executor*> readers, const Clock* clock);
 
   void SetCallObserver(CallObserver observer) { observer_ = std::move(observer); }  // Before the first call.
+  void SetAuditLog(AuditLog* log) { audit_ = log; }                                 // Before the first call; outlives this.
+
+  // Takes the limits and defaults of `options` for all calls that begin from now on. Thread-safe.
+  void Reload(const Options& options);
 
 #define CAIRN_DECLARE_CALL(Name) \
   void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override;
@@ -66,6 +73,20 @@ class ClientService : public api::ClientNamenode {
     api::Done<Response> done;
   };
   struct DeleteProgress;
+
+  // What of the options may change while calls are served: one value, replaced as a whole, so that a call sees one of them.
+  struct Tunables {
+    explicit Tunables(const Options& options)
+        : limits(options.limits),
+          mutation_limits(ToMutationLimits(options.limits)),
+          default_block_size_bytes(options.default_block_size_bytes),
+          default_replication(options.default_replication) {}
+    const CallLimits limits;
+    const v1::Mutation::Limits mutation_limits;
+    const uint64_t default_block_size_bytes;
+    const uint32_t default_replication;
+  };
+  std::shared_ptr<const Tunables> tunables() const { return tunables_.Get(); }
 
   // Checks, and goes on in `handle` on a reader.
   template <class Request, class Response>
@@ -97,7 +118,6 @@ class ClientService : public api::ClientNamenode {
 
   const Options options_;
   const ReplicaPlane::Identity identity_;
-  const v1::Mutation::Limits limits_;
   const CallerResolver callers_;
   NamespaceAccess* const space_;
   ReplicaPlane* const replicas_;
@@ -105,8 +125,10 @@ class ClientService : public api::ClientNamenode {
   const std::vector<Executor*> readers_;
   const Clock* const clock_;
   StorageNumbers storage_numbers_;
-  CallObserver observer_;
+  CallObserver observer_;      // Set before the first call, as audit_.
+  AuditLog* audit_ = nullptr;  // Set before the first call; null: none.
   std::atomic<size_t> next_reader_{0};
+  LiveValue<Tunables> tunables_;
 };
 
 }  // namespace cairn::namenode

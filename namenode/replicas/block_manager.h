@@ -54,6 +54,10 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid);
   void RequestScan() { scan_wanted_ = true; }
   void KeepUnknown() { keep_unknown_ = true; }
+  void DeleteUnknown() {
+    keep_unknown_ = false;
+    RequestScan();
+  }
   // Once every repair_interval: dead nodes, scans, repairs, commands.
   void Tick();
 

@@ -387,6 +387,9 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) override {
     core_->PostToBlocks([block, storage_uuid](BlockManager& manager) { manager.OnBadReplica(block, storage_uuid); });
   }
+  void DeleteUnknownReplicas() override {
+    core_->PostToBlocks([](BlockManager& blocks) { blocks.DeleteUnknown(); });
+  }
   Figures figures() const override { return core_->figures(); }
   void FillReport(v1::ClusterReportResponse* report) override { core_->FillReport(report); }
   void Stop(absl::AnyInvocable<void()> then) override { core_->Stop(std::move(then)); }

@@ -116,6 +116,9 @@ class ReplicaPlane : public api::DatanodeNamenode {
   // A client's word: asks the DataNode to verify.
   virtual void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) = 0;
 
+  // An operator has confirmed that what a rolled-back namespace does not know may be deleted: the end of Options::keep_unknown_replicas.
+  virtual void DeleteUnknownReplicas() {}
+
   virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;
   // Ends all streams and timers, syncs, then calls `then` on `executor`. Before the executors are stopped.

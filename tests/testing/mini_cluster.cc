@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "common/check.h"
 #include "common/error.h"
 #include "common/status.h"
 #include "namenode/namenode_directory.h"
+#include "namenode/namespace/checker.h"
+#include "namenode/namespace_copy.h"
 
 namespace cairn::testing {
 namespace {
@@ -57,6 +60,18 @@ MiniCluster::MiniCluster(MiniClusterOptions options, MiniClusterTransport* trans
 MiniCluster::~MiniCluster() {
   for (size_t i = 0; i < nodes_.size(); ++i) StopDatanode(i);
   StopNamenode();
+  if (options_.check_namespace) CheckNamespace();
+}
+
+void MiniCluster::CheckNamespace() const {
+  const auto copy = namenode::NamespaceCopy::Open(options_.directory + "/namenode", env_);
+  if (!copy.ok()) return;  // It never came so far.
+  std::string first;
+  const auto summary = namenode::CheckNamespace(copy->view(), [&first](const namenode::Violation& violation) {
+    if (first.empty()) first = namenode::ToString(violation);
+  });
+  CAIRN_CHECK(summary.ok(), "the namespace cannot be read: " + summary.status().ToString());
+  CAIRN_CHECK(summary->violations == 0, "the namespace is not sound: " + first);
 }
 
 absl::StatusOr<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions options, MiniClusterTransport* transport, Env* env) {

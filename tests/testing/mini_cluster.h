@@ -34,6 +34,7 @@ struct MiniClusterOptions {
   size_t datanodes = 3;
   std::function<void(namenode::NamenodeOptions*)> namenode;  // Changes to what would be used.
   std::function<void(size_t index, datanode::DatanodeOptions*)> datanode;
+  bool check_namespace = false;  // At the end: every row and total of it; aborts if one is wrong.
 };
 
 // Not thread-safe: its owner's. Stops all in its destructor.
@@ -65,6 +66,7 @@ class MiniCluster {
     std::unique_ptr<datanode::Datanode> datanode;
   };
   MiniCluster(MiniClusterOptions options, MiniClusterTransport* transport, Env* env);
+  void CheckNamespace() const;
 
   const MiniClusterOptions options_;
   MiniClusterTransport* const transport_;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "cairn/admin.pb.h"
+#include "client/cli/shell.h"
+#include "common/env/network.h"
+
+namespace cairn::cli {
+
+// Asks the NameNode at an address; blocks and fills the header.
+using AskReconfigure = std::function<absl::StatusOr<v1::ReconfigureResponse>(const HostPort& namenode, v1::ReconfigureRequest request)>;
+
+// dfsadmin -reconfig namenode <host:port> start|status|properties, in HDFS's words.
+Verb ReconfigVerb(AskReconfigure ask);
+
+}  // namespace cairn::cli
