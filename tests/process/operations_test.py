@@ -13,7 +13,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from real_cluster import CAIRN, ClusterTest  # noqa: E402  pylint: disable=wrong-import-position
+from real_cluster import ClusterTest, cluster  # noqa: E402  pylint: disable=wrong-import-position
 
 
 class Operations(ClusterTest):
@@ -27,7 +27,7 @@ class Operations(ClusterTest):
         self.config = self.cluster.folder / "namenode" / "cairn.yaml"
 
     def offline(self, *arguments, code=0):
-        done = subprocess.run([str(CAIRN), "namespace", *map(str, arguments)], capture_output=True, timeout=60, check=False)
+        done = subprocess.run([str(cluster.CAIRN), "namespace", *map(str, arguments)], capture_output=True, timeout=60, check=False)
         self.assertEqual(done.returncode, code, done.stderr.decode(errors="replace"))
         return (done.stdout + done.stderr).decode(errors="replace")
 
@@ -75,7 +75,7 @@ class Operations(ClusterTest):
         self.set_keys(**{key: None, "dfs.replicaton": None})
         self.cluster.processes["namenode"].signal(signal.SIGHUP)
         self.until("the limit is gone", lambda: subprocess.run(
-            [str(CAIRN), "dfs", "-fs", self.cluster.address("cairn"), "-mkdir", "/eleven-byte"], capture_output=True, timeout=60,
+            [str(cluster.CAIRN), "dfs", "-fs", self.cluster.address("cairn"), "-mkdir", "/eleven-byte"], capture_output=True, timeout=60,
             check=False).returncode == 0)
 
 
