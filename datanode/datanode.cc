@@ -1,5 +1,7 @@
 #include "datanode/datanode.h"
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions option
   datanode->report_latency_ = registry->NewHistogram("cairn_report_ack_lag_seconds",
                                                      "From a replica's event until the NameNode had applied it; the oldest of each answer.",
                                                      metrics::LatencyBuckets());
+  RETURN_IF_ERROR(datanode->ServePeers());
   datanode->StartLanes();
   datanode->metrics_ = std::make_unique<DatanodeMetrics>(registry, datanode->storage_.store.get(), datanode->events_.get(),
                                                          &datanode->transfer_->counters(), datanode->lanes_.get());
@@ -104,11 +107,26 @@ absl::Status Datanode::Open() {
   return absl::OkStatus();
 }
 
+absl::Status Datanode::ServePeers() {
+  identity_.datanode_uuid = storage_.identity->Get().datanode_uuid;
+  identity_.incarnation = Incarnation(env_->NewRandom().Next());
+  started_ = env_->clock().Now();
+  replica_recovery_ = std::make_unique<ReplicaRecoveryService>(storage_.store.get(), tokens_.get(),
+                                                               [node = storage_.identity] { return node->Get().pool_id; });
+  recovery_executor_ = env_->executors().NewExecutor("recovery");
+  recoveries_ = std::make_unique<BlockRecoveries>(options_.recoveries, identity_, recovery_executor_.get(), channels_.command.get(),
+                                                  replica_recovery_.get(), options_.peers.resolve);
+  admin_ = std::make_unique<AdminService>([this](v1::GetDatanodeInfoResponse* info) { Describe(info); }, &env_->clock());
+  if (!options_.peers.serve) return absl::OkStatus();
+  ASSIGN_OR_RETURN(admin_address_, options_.peers.serve(admin_.get(), replica_recovery_.get()));
+  admin_served_ = true;
+  if (options_.admin_advertised.port == 0) options_.admin_advertised.port = admin_address_.port;
+  return absl::OkStatus();
+}
+
 void Datanode::StartLanes() {
-  const VersionRecord node = storage_.identity->Get();
   NamenodeLanes::Options options = options_.lanes;
-  options.identity.datanode_uuid = node.datanode_uuid;
-  options.identity.incarnation = Incarnation(env_->NewRandom().Next());
+  options.identity = identity_;
   v1::DatanodeInfo& info = options.registration.info;
   info.set_rack(options_.rack);
   SetEndpoint(options_.transfer_advertised, info.mutable_transfer());
@@ -119,6 +137,9 @@ void Datanode::StartLanes() {
   callbacks.active_streams = [this] { return static_cast<uint32_t>(transfer_->counters().active_streams.load()); };
   callbacks.transfer = [this](v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
     Transfer(std::move(command), std::move(done));
+  };
+  callbacks.recover = [this](v1::CommandDown::Recover command, CommandLane::RecoverDone done) {
+    recoveries_->Recover(std::move(command), std::move(done));
   };
   callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { TakeKeys(std::move(keys)); };
   callbacks.shutdown = [this](const std::string& reason) {
@@ -141,6 +162,7 @@ void Datanode::StartLanes() {
                                          channels_.command.get()};
   lanes_ = std::make_unique<NamenodeLanes>(std::move(options), env_, channels, storage_.store.get(), storage_.identity, events_.get(),
                                            std::move(callbacks));
+  lanes_made_.store(true, std::memory_order_release);
   lanes_->Start();
 }
 
@@ -149,6 +171,41 @@ void Datanode::TakeKeys(std::vector<v1::BlockTokenKey> keys) {
   tokens_->SetKeys(std::move(keys));
   transfer_->SetPool(storage_.identity->Get().pool_id);
   serving_.store(true);
+}
+
+void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {
+  const VersionRecord node = storage_.identity->Get();
+  const auto milliseconds = [](absl::Duration d) { return static_cast<uint64_t>(absl::ToInt64Milliseconds(d)); };
+  info->set_software_version(options_.lanes.registration.software_version);
+  info->set_datanode_uuid(node.datanode_uuid);
+  info->set_cluster_id(node.cluster_id);
+  info->set_incarnation(identity_.incarnation.value());
+  v1::DatanodeInfo* addresses = info->mutable_info();
+  addresses->set_uuid(node.datanode_uuid);
+  addresses->set_rack(options_.rack);
+  SetEndpoint(options_.transfer_advertised, addresses->mutable_transfer());
+  SetEndpoint(options_.http_advertised, addresses->mutable_http());
+  SetEndpoint(options_.admin_advertised, addresses->mutable_admin());
+  for (v1::StorageStatistics& storage : storage_.store->Statistics()) *info->add_storages() = std::move(storage);
+  info->set_uptime_ms(milliseconds(env_->clock().Now() - started_));
+  info->set_epoch(node.highest_epoch);
+  info->set_replicas(storage_.store->replica_count());
+  info->set_active_streams(transfer_->counters().active_streams.load(std::memory_order_relaxed));
+  info->set_pending_deletion_blocks(storage_.store->pending_deletion_blocks());
+  info->set_pending_deletion_bytes(storage_.store->pending_deletion_bytes());
+  info->set_unacknowledged_events(events_->kept());
+  info->set_recoveries(recoveries_->running());
+  if (!lanes_made_.load(std::memory_order_acquire)) return;
+  info->set_registered(lanes_->registered());
+  info->set_command_queue(lanes_->command().queued());
+  info->set_overdue_steps(lanes_->watchdog().overdue_steps());
+  const std::map<std::string, absl::Duration> ages = lanes_->watchdog().LastSteps();
+  for (const char* lane : {"registration", "heartbeat", "report", "command"}) {
+    v1::LaneAge* age = info->add_lanes();
+    age->set_lane(lane);
+    const auto found = ages.find(lane);
+    age->set_last_step_ms(found == ages.end() ? -1 : absl::ToInt64Milliseconds(found->second));
+  }
 }
 
 void Datanode::Transfer(v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
@@ -172,15 +229,23 @@ absl::Status Datanode::Ready() const {
 
 void Datanode::Stop() {
   if (std::exchange(stopped_, true)) return;
+  if (admin_served_ && options_.peers.withdraw) options_.peers.withdraw();
   if (transfer_ != nullptr && !transfer_->stopped()) {
     transfer_->StopAndThen([this] { env_->Wake(); });
     env_->BlockUntil([this] { return transfer_->stopped(); }, SteadyTime::Infinite());
   }
   metrics_.reset();
   lanes_.reset();
+  // What is still under way finds no one, and the next primary begins anew.
+  if (recoveries_ != nullptr) recoveries_->Close();
+  recovery_executor_.reset();
+  recoveries_.reset();
+  options_.peers = {};
   channels_ = {};
   transfer_.reset();
   storage_.store.reset();
+  admin_.reset();
+  replica_recovery_.reset();
 }
 
 }  // namespace cairn::datanode

@@ -7,11 +7,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/api/admin.h"
 #include "common/api/datanode_namenode.h"
+#include "common/api/inter_datanode.h"
 #include "common/env/env.h"
 #include "common/metrics.h"
+#include "datanode/admin_service.h"
 #include "datanode/datanode_metrics.h"
 #include "datanode/lanes/namenode_lanes.h"
+#include "datanode/recovery/block_recoveries.h"
+#include "datanode/recovery/replica_recovery_service.h"
 #include "datanode/storage/event_log.h"
 #include "datanode/storage/open_block_store.h"
 #include "datanode/transfer/token_verifier.h"
@@ -23,11 +28,20 @@ class Config;
 
 namespace cairn::datanode {
 
+// How other DataNodes and operators reach this one, and how it reaches them: the admin port. All may be empty: then nobody does.
+struct DatanodePeers {
+  // Serves the two objects until `withdraw` has returned; the bound address. Called once, before the node registers.
+  std::function<absl::StatusOr<HostPort>(api::DatanodeAdmin*, api::InterDatanode*)> serve;
+  std::function<void()> withdraw;
+  api::InterDatanodeResolver resolve;
+};
+
 // Everything a DataNode can be told, typed. Identity and addresses inside the parts' options are set by Datanode.
 struct DatanodeOptions {
   BlockStoreOptions storage;
   TransferOptions transfer;
   NamenodeLanes::Options lanes;
+  BlockRecoveries::Options recoveries;
   size_t max_events = 1 << 20;  // cairn.datanode.events.max.
   bool accept_empty_tokens = true;
   HostPort transfer_bind{"0.0.0.0", 9866};
@@ -36,6 +50,7 @@ struct DatanodeOptions {
   HostPort http_advertised;
   HostPort admin_advertised;
   std::string rack = "/default-rack";
+  DatanodePeers peers;
   // On a lane's thread: must not block, nor stop the DataNode itself.
   std::function<void()> on_shutdown;                   // The NameNode shuts this node down.
   std::function<void(absl::Status)> on_other_cluster;  // The disks are of another cluster than the NameNode: this node can only end.
@@ -67,16 +82,20 @@ class Datanode {
   // OK once registered and serving.
   absl::Status Ready() const;
   HostPort transfer_address() const { return transfer_->local(); }
+  const HostPort& admin_address() const { return admin_address_; }  // Where the admin port is bound; empty if it is not.
   BlockStore& store() { return *storage_.store; }
   const NamenodeLanes& lanes() const { return *lanes_; }
   const EventLog& events() const { return *events_; }
+  const BlockRecoveries& recoveries() const { return *recoveries_; }
   // Ends transfers and lanes, closes the volumes cleanly. Blocks; idempotent.
   void Stop();
 
  private:
   Datanode(DatanodeOptions options, NamenodeChannels channels, Env* env);
   absl::Status Open();
+  absl::Status ServePeers();
   void StartLanes();
+  void Describe(v1::GetDatanodeInfoResponse* info) const;
   void TakeKeys(std::vector<v1::BlockTokenKey> keys);
   void Transfer(v1::CommandDown::Transfer command, CommandLane::TransferDone done);
 
@@ -87,7 +106,16 @@ class Datanode {
   OpenedBlockStore storage_;
   std::unique_ptr<KeyringTokenVerifier> tokens_;
   std::unique_ptr<TransferServer> transfer_;
+  SteadyTime started_;
+  LaneIdentity identity_;
+  std::unique_ptr<ReplicaRecoveryService> replica_recovery_;
+  std::unique_ptr<Executor> recovery_executor_;
+  std::unique_ptr<BlockRecoveries> recoveries_;
+  std::unique_ptr<AdminService> admin_;
+  HostPort admin_address_;
+  bool admin_served_ = false;
   std::unique_ptr<NamenodeLanes> lanes_;
+  std::atomic<bool> lanes_made_{false};
   std::unique_ptr<DatanodeMetrics> metrics_;
   metrics::Histogram report_latency_;
   std::atomic<bool> serving_{false};

@@ -12,7 +12,9 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/mutex.h"
+#include "common/rpc/api_services.h"
 #include "common/rpc/grpc_client.h"
+#include "common/rpc/grpc_server.h"
 #include "datanode/datanode.h"
 
 namespace cairn::datanode {
@@ -52,6 +54,14 @@ int Serve(const Config& config, Env* env) {
   channels.heartbeat = rpc::NewDatanodeNamenode(namenode, "heartbeat", env);
   channels.report = rpc::NewDatanodeNamenode(namenode, "report", env);
   channels.command = rpc::NewDatanodeNamenode(namenode, "command", env);
+  rpc::GrpcServer grpc(rpc::GrpcServer::Options{.bind = *config.GetAddress("cairn.datanode.grpc-bind-address"), .pollers = 1}, env);
+  options.peers.serve = [&grpc](api::DatanodeAdmin* admin, api::InterDatanode* peer) {
+    rpc::Serve(&grpc, admin);
+    rpc::Serve(&grpc, peer);
+    return grpc.Start();
+  };
+  options.peers.withdraw = [&grpc] { grpc.Stop(); };
+  options.peers.resolve = rpc::NewInterDatanodeResolver(env);
 
   metrics::Registry registry;
   absl::StatusOr<std::unique_ptr<Datanode>> datanode = Datanode::Start(std::move(options), std::move(channels), env, &registry);
@@ -63,8 +73,8 @@ int Serve(const Config& config, Env* env) {
       http::Server::Start(http_options, http::DaemonRoutes(&registry, [&datanode] { return (*datanode)->Ready(); }));
   if (!http.ok()) return FailDaemon(kProgram, http.status());
 
-  log::Info("transfers on {}, HTTP on {}, NameNode {}", (*datanode)->transfer_address().ToString(), (*http)->local().ToString(),
-            namenode.ToString());
+  log::Info("transfers on {}, gRPC on {}, HTTP on {}, NameNode {}", (*datanode)->transfer_address().ToString(),
+            (*datanode)->admin_address().ToString(), (*http)->local().ToString(), namenode.ToString());
   const std::string signal = WaitForTermination();
   log::Info("{}: stopping", signal);
   http->reset();

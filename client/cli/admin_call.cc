@@ -18,4 +18,26 @@ absl::Status AnnotateAdmin(const AdminTarget& target, const absl::Status& status
 
 std::unique_ptr<api::NamenodeAdmin> ConnectAdmin(const AdminTarget& target) { return rpc::NewNamenodeAdmin(target.namenode, target.env); }
 
+absl::StatusOr<v1::GetDatanodeInfoResponse> AskDatanodeInfo(Env* env, const HostPort& datanode, const std::string& user,
+                                                            absl::Duration timeout) {
+  struct Answer {
+    absl::StatusOr<v1::GetDatanodeInfoResponse> result = absl::UnknownError("no answer");
+    std::atomic<bool> done{false};
+  };
+  auto answer = std::make_shared<Answer>();
+  const std::unique_ptr<api::DatanodeAdmin> admin = rpc::NewDatanodeAdmin(datanode, env);
+  v1::GetDatanodeInfoRequest request;
+  request.mutable_header()->set_user(user);
+  api::CallContext context;
+  context.deadline = env->clock().Now() + timeout;
+  admin->GetDatanodeInfo(std::move(context), std::move(request), [answer, env](absl::StatusOr<v1::GetDatanodeInfoResponse> result) {
+    answer->result = std::move(result);
+    answer->done.store(true, std::memory_order_release);
+    env->Wake();
+  });
+  env->BlockUntil([answer] { return answer->done.load(std::memory_order_acquire); }, SteadyTime::Infinite());
+  if (answer->result.ok()) return std::move(answer->result);
+  return Annotate(answer->result.status(), fmt::format("DataNode {}", datanode.ToString()));
+}
+
 }  // namespace cairn::cli

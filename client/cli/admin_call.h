@@ -47,4 +47,8 @@ absl::StatusOr<Response> CallAdmin(const AdminTarget& target,
   return AnnotateAdmin(target, answer->result.status());
 }
 
+// One GetDatanodeInfo call to a DataNode's admin port, within `timeout`. Blocks.
+absl::StatusOr<v1::GetDatanodeInfoResponse> AskDatanodeInfo(Env* env, const HostPort& datanode, const std::string& user,
+                                                            absl::Duration timeout);
+
 }  // namespace cairn::cli

@@ -19,6 +19,7 @@
 #include "client/cli/cli_options.h"
 #include "client/cli/dfs_attributes.h"
 #include "client/cli/dfs_blocks.h"
+#include "client/cli/datanode_verbs.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
 #include "client/cli/dfs_remove.h"
@@ -204,6 +205,9 @@ int Run(std::vector<std::string> words) {
       other.namenode = address;
       return CallAdmin(other, &api::NamenodeAdmin::Reconfigure, std::move(request));
     }));
+    for (Verb& more : DatanodeVerbs(
+             [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
+      verbs.push_back(std::move(more));
     result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);

@@ -5,6 +5,7 @@
 
 #define CAIRN_NAMENODE_ADMIN_CALLS(X) \
   X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure)
+#define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault)
 
 namespace cairn::api {
 
@@ -14,6 +15,16 @@ class NamenodeAdmin {
   virtual ~NamenodeAdmin() = default;
 #define CAIRN_DECLARE_CALL(Name) virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
   CAIRN_NAMENODE_ADMIN_CALLS(CAIRN_DECLARE_CALL)
+#undef CAIRN_DECLARE_CALL
+};
+
+// What operators ask of one DataNode. Thread-safe; no call blocks.
+class DatanodeAdmin {
+ public:
+  virtual ~DatanodeAdmin() = default;
+#define CAIRN_DECLARE_CALL(Name) \
+  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+  CAIRN_DATANODE_ADMIN_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
 };
 

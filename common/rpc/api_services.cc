@@ -61,6 +61,16 @@ void Serve(GrpcServer* server, api::NamenodeAdmin* api) {
   CAIRN_NAMENODE_ADMIN_CALLS(CAIRN_SERVE_CALL)
 }
 
+void Serve(GrpcServer* server, api::DatanodeAdmin* api) {
+  const char* const service = kDatanodeAdmin;
+  CAIRN_DATANODE_ADMIN_CALLS(CAIRN_SERVE_CALL)
+}
+
+void Serve(GrpcServer* server, api::InterDatanode* api) {
+  const char* const service = kInterDatanode;
+  CAIRN_INTER_DATANODE_CALLS(CAIRN_SERVE_CALL)
+}
+
 #undef CAIRN_SERVE_CALL
 
 }  // namespace cairn::rpc

@@ -11,6 +11,7 @@
 #include "common/api/callback.h"
 #include "common/api/client_namenode.h"
 #include "common/api/datanode_namenode.h"
+#include "common/api/inter_datanode.h"
 #include "common/env/env.h"
 #include "common/rpc/message_stream.h"
 
@@ -64,5 +65,10 @@ class GrpcChannel {
 std::unique_ptr<api::ClientNamenode> NewClientNamenode(HostPort namenode, Env* env);
 std::unique_ptr<api::DatanodeNamenode> NewDatanodeNamenode(HostPort namenode, const std::string& lane, Env* env);
 std::unique_ptr<api::NamenodeAdmin> NewNamenodeAdmin(HostPort namenode, Env* env);
+std::unique_ptr<api::DatanodeAdmin> NewDatanodeAdmin(HostPort datanode, Env* env);
+std::unique_ptr<api::InterDatanode> NewInterDatanode(HostPort datanode, Env* env);
+
+// Channels to other DataNodes, opened when first asked for and kept for the next call: a handful, the oldest idle one goes.
+api::InterDatanodeResolver NewInterDatanodeResolver(Env* env);
 
 }  // namespace cairn::rpc

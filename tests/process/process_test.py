@@ -160,7 +160,7 @@ class BadInput(ClusterTest):
         for name in self.cluster.processes:
             text = (self.cluster.folder / name / "cairn.yaml").read_text(encoding="utf-8")
             for line in text.splitlines():
-                if line.startswith("dfs.datanode.address"):
+                if line.startswith(("dfs.datanode.address", "cairn.datanode.grpc-bind-address")):
                     ports.add(int(line.rsplit(":", 1)[1].strip(' "')))
         garbage = [b"\x00" * 64, b"\xff" * 4096, b"GET / HTTP/9.9\r\n\r\n", generated(1 << 16, 1), b"\x00\x1c\x50" + b"\xff" * 20,
                    b"\x00\x1c\xfe\x00", b"\x00\x1c\x51\x05hello", b"\x00\x1d\x50\x00", b"x"]

@@ -31,4 +31,17 @@ datanode::NamenodeChannels GrpcTransport::Channels() {
           rpc::NewDatanodeNamenode(address_, "report", env_), rpc::NewDatanodeNamenode(address_, "command", env_)};
 }
 
+datanode::DatanodePeers GrpcTransport::Peers() {
+  datanode::DatanodePeers peers;
+  auto server = std::make_shared<Server>(HostPort{"127.0.0.1", 0}, env_);
+  peers.serve = [server](api::DatanodeAdmin* admin, api::InterDatanode* peer) {
+    rpc::Serve(&server->grpc, admin);
+    rpc::Serve(&server->grpc, peer);
+    return server->grpc.Start();
+  };
+  peers.withdraw = [server] { server->grpc.Stop(); };
+  peers.resolve = rpc::NewInterDatanodeResolver(env_);
+  return peers;
+}
+
 }  // namespace cairn::testing

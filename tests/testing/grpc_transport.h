@@ -7,7 +7,8 @@
 
 namespace cairn::testing {
 
-// A mini cluster's NameNode behind gRPC on 127.0.0.1. The port is `port`, or, for 0, whatever the first Serve gets; it stays over restarts.
+// A mini cluster's NameNode behind gRPC on 127.0.0.1, and its DataNodes' admin ports, each a free one. The NameNode's port is
+// `port`, or, for 0, whatever the first Serve gets; it stays over restarts.
 class GrpcTransport : public MiniClusterTransport {
  public:
   explicit GrpcTransport(Env* env, uint16_t port = 0);
@@ -15,6 +16,7 @@ class GrpcTransport : public MiniClusterTransport {
   absl::Status Serve(namenode::Namenode* namenode) override;
   void Withdraw() override;
   datanode::NamenodeChannels Channels() override;
+  datanode::DatanodePeers Peers() override;
   HostPort address() const { return address_; }
   std::string uri() const { return "cairn://" + address_.ToString(); }
 

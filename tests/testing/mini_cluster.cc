@@ -1,9 +1,11 @@
 #include "tests/testing/mini_cluster.h"
 
+#include <map>
 #include <utility>
 
 #include "common/check.h"
 #include "common/error.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "namenode/namenode_directory.h"
 #include "namenode/namespace/checker.h"
@@ -34,6 +36,51 @@ class DirectDatanodeNamenode : public api::DatanodeNamenode {
   api::DatanodeNamenode* const target_;
 };
 
+// Where DataNodes find one another, by made-up ports. Thread-safe; a call holds the lock, so that none is under way after Withdraw.
+class PeerBook {
+ public:
+  HostPort Add(api::InterDatanode* peer) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    peers_[++last_port_] = peer;
+    return {"127.0.0.1", last_port_};
+  }
+  void Remove(const HostPort& address) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    peers_.erase(address.port);
+  }
+  template <class Request, class Response>
+  void Call(uint32_t port, void (api::InterDatanode::*method)(api::CallContext, Request, api::Done<Response>), api::CallContext context,
+            Request request, api::Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_) {
+    {
+      MutexLock lock(mu_);
+      const auto found = peers_.find(port);
+      if (found != peers_.end()) return (found->second->*method)(std::move(context), std::move(request), std::move(done));
+    }
+    done(absl::UnavailableError("connection refused"));
+  }
+
+ private:
+  Mutex mu_;
+  std::map<uint32_t, api::InterDatanode*> peers_ ABSL_GUARDED_BY(mu_);
+  uint16_t last_port_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+class DirectInterDatanode : public api::InterDatanode {
+ public:
+  DirectInterDatanode(std::shared_ptr<PeerBook> book, uint32_t port) : book_(std::move(book)), port_(port) {}
+#define CAIRN_FORWARD_CALL(Name)                                                                                      \
+  void Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) override {       \
+    book_->Call<v1::Name##Request, v1::Name##Response>(port_, &api::InterDatanode::Name, std::move(context), std::move(request), \
+                                                       std::move(done));                                              \
+  }
+  CAIRN_INTER_DATANODE_CALLS(CAIRN_FORWARD_CALL)
+#undef CAIRN_FORWARD_CALL
+
+ private:
+  const std::shared_ptr<PeerBook> book_;
+  const uint32_t port_;
+};
+
 class DirectTransport : public MiniClusterTransport {
  public:
   absl::Status Serve(namenode::Namenode* namenode) override {
@@ -45,8 +92,20 @@ class DirectTransport : public MiniClusterTransport {
     const auto channel = [this] { return std::make_unique<DirectDatanodeNamenode>(namenode_->datanode_api()); };
     return {channel(), channel(), channel(), channel()};
   }
+  datanode::DatanodePeers Peers() override {
+    datanode::DatanodePeers peers;
+    auto address = std::make_shared<HostPort>();
+    peers.serve = [book = book_, address](api::DatanodeAdmin*, api::InterDatanode* peer) -> absl::StatusOr<HostPort> {
+      *address = book->Add(peer);
+      return *address;
+    };
+    peers.withdraw = [book = book_, address] { book->Remove(*address); };
+    peers.resolve = [book = book_](const v1::Endpoint& admin) { return std::make_shared<DirectInterDatanode>(book, admin.port()); };
+    return peers;
+  }
 
  private:
+  const std::shared_ptr<PeerBook> book_ = std::make_shared<PeerBook>();
   namenode::Namenode* namenode_ = nullptr;
 };
 
@@ -114,6 +173,7 @@ absl::Status MiniCluster::StartDatanode(size_t index) {
   options.transfer_advertised = {"127.0.0.1", 0};
   options.http_advertised = {"127.0.0.1", 0};
   options.admin_advertised = {"127.0.0.1", 0};
+  options.peers = transport_->Peers();
   if (options_.datanode) options_.datanode(index, &options);
   nodes_[index].registry = std::make_unique<metrics::Registry>();
   ASSIGN_OR_RETURN(nodes_[index].datanode,

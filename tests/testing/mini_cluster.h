@@ -24,6 +24,7 @@ class MiniClusterTransport {
   virtual absl::Status Serve(namenode::Namenode* namenode) = 0;
   virtual void Withdraw() = 0;  // Before the NameNode stops.
   virtual datanode::NamenodeChannels Channels() = 0;
+  virtual datanode::DatanodePeers Peers() = 0;  // Of one DataNode.
 };
 
 // Calls the NameNode's api objects. It may not stop before the DataNodes and clients have.

@@ -33,6 +33,7 @@ SimCluster::SimCluster(SimClusterOptions options) : options_(options), world_({.
   datanodes_.resize(options_.datanodes);
   for (size_t i = 0; i < datanodes_.size(); ++i) {
     datanodes_[i].machine = world_.AddMachine("datanode" + std::to_string(i));
+    datanodes_[i].peer_service = std::make_unique<SimService<api::InterDatanode>>(datanodes_[i].machine);
     StartDatanode(&datanodes_[i]);
   }
   client_machine_ = world_.AddMachine("client");
@@ -89,12 +90,30 @@ void SimCluster::StartDatanode(Daemon* daemon) {
   options.transfer_advertised = {daemon->machine->name(), 9866};
   options.http_advertised = {daemon->machine->name(), 9864};
   options.admin_advertised = {daemon->machine->name(), 9868};
+  options.peers = PeersOf(daemon);
   const auto channel = [&] { return std::make_unique<SimDatanodeNamenode>(daemon->process, datanode_service_.get()); };
   datanode::NamenodeChannels channels{channel(), channel(), channel(), channel()};
   daemon->registry = std::make_unique<metrics::Registry>();
   auto started = datanode::Datanode::Start(std::move(options), std::move(channels), daemon->process, daemon->registry.get());
   MustBeOk(started.status(), daemon->machine->name());
   daemon->datanode = *std::move(started);
+}
+
+datanode::DatanodePeers SimCluster::PeersOf(Daemon* daemon) {
+  datanode::DatanodePeers peers;
+  peers.serve = [daemon](api::DatanodeAdmin*, api::InterDatanode* peer) -> absl::StatusOr<HostPort> {
+    daemon->peer_service->Serve(daemon->process, peer);
+    return HostPort{daemon->machine->address(), 9868};
+  };
+  peers.withdraw = [daemon] { daemon->peer_service->Withdraw(); };
+  peers.resolve = [this, caller = daemon->process](const v1::Endpoint& admin) -> std::shared_ptr<api::InterDatanode> {
+    for (const Daemon& other : datanodes_) {
+      if (other.machine != nullptr && other.machine->name() == admin.host())
+        return std::make_shared<SimInterDatanode>(caller, other.peer_service.get());
+    }
+    return nullptr;
+  };
+  return peers;
 }
 
 void SimCluster::Down(Daemon* daemon, bool power_cut, absl::Duration down_for) {

@@ -87,6 +87,7 @@ class SimCluster {
     std::unique_ptr<metrics::Registry> registry;
     std::unique_ptr<namenode::Namenode> namenode;
     std::unique_ptr<datanode::Datanode> datanode;
+    std::unique_ptr<SimService<api::InterDatanode>> peer_service;  // Of a DataNode.
     std::optional<SteadyTime> restart_at;  // Set while it is down.
     bool running() const { return namenode != nullptr || datanode != nullptr; }
   };
@@ -94,6 +95,7 @@ class SimCluster {
   void Down(Daemon* daemon, bool power_cut, absl::Duration down_for);
   void StartNamenode();
   void StartDatanode(Daemon* daemon);
+  datanode::DatanodePeers PeersOf(Daemon* daemon);
   bool ReapIsDue() const;
   void Reap();
   std::vector<Daemon*> AllDaemons();

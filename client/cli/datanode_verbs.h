@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cairn/admin.pb.h"
+#include "client/cli/shell.h"
+#include "common/env/network.h"
+
+namespace cairn::cli {
+
+// Asks a DataNode for what it is and does; blocks.
+using AskDatanode = std::function<absl::StatusOr<v1::GetDatanodeInfoResponse>(const HostPort& datanode)>;
+
+// The verbs of dfsadmin that go to one DataNode's admin port: -getDatanodeInfo <host[:port]>.
+std::vector<Verb> DatanodeVerbs(AskDatanode ask);
+
+// The first line as HDFS's, then what is ours.
+std::string DatanodeInfoText(const v1::GetDatanodeInfoResponse& info);
+
+}  // namespace cairn::cli

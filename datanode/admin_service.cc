@@ -1,0 +1,27 @@
+#include "datanode/admin_service.h"
+
+#include <utility>
+
+#include "common/fault_points.h"
+
+namespace cairn::datanode {
+
+void AdminService::GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfoRequest request,
+                                   api::Done<v1::GetDatanodeInfoResponse> done) {
+  static_cast<void>(context);
+  static_cast<void>(request);
+  v1::GetDatanodeInfoResponse response;
+  response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+  describe_(&response);
+  done(std::move(response));
+}
+
+void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) {
+  static_cast<void>(context);
+  if (absl::Status armed = ArmFault(request.name(), request.action()); !armed.ok()) return done(std::move(armed));
+  v1::SetFaultResponse response;
+  response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+  done(std::move(response));
+}
+
+}  // namespace cairn::datanode

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+
+#include "common/api/admin.h"
+#include "common/env/clock.h"
+
+namespace cairn::datanode {
+
+// What operators ask of this DataNode. Thread-safe; no call blocks.
+//
+// SetFault is refused with kPermission unless the daemon runs with --fault-points; an empty action disarms.
+class AdminService : public api::DatanodeAdmin {
+ public:
+  // Fills in all but the header. Thread-safe, memory only.
+  using Describe = std::function<void(v1::GetDatanodeInfoResponse* info)>;
+
+  // `clock` outlives this.
+  AdminService(Describe describe, const Clock* clock) : describe_(std::move(describe)), clock_(clock) {}
+
+  void GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfoRequest request, api::Done<v1::GetDatanodeInfoResponse> done) override;
+  void SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) override;
+
+ private:
+  const Describe describe_;
+  const Clock* const clock_;
+};
+
+}  // namespace cairn::datanode
