@@ -132,8 +132,8 @@ class BlockStore {
   virtual absl::Status RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) = 0;
 
   // (disk) Opens a FINALIZED replica of `length` bytes for more, as RBW at `new_stamp`, durably (stage PIPELINE_SETUP_APPEND): its stamp
-  // must be `stamp`. With `recovery` (PIPELINE_SETUP_APPEND_RECOVERY) its stamp may be anything in [stamp, new_stamp], and a replica that is
-  // RBW already is taken over. The last partial chunk is verified before its checksum is continued: kChecksum, and CORRUPT, if it is bad.
+  // must be `stamp`. With `recovery` (PIPELINE_SETUP_APPEND_RECOVERY) its stamp may be anything in [stamp, new_stamp], and a replica that
+  // is RBW already is taken over. The last partial chunk is verified before its checksum is continued: kChecksum and CORRUPT if it is bad.
   virtual absl::StatusOr<std::shared_ptr<ReplicaWriter>> ReopenForAppend(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                                          uint64_t length, bool recovery) = 0;
 
@@ -141,12 +141,12 @@ class BlockStore {
   virtual absl::StatusOr<Executor*> DiskOfStorage(const std::string& storage_uuid) = 0;
   // (disk) Ends the writer there is and puts the replica under recovery (RUR): from now on only UpdateReplicaUnderRecovery of the same
   // recovery changes it, until a later one has come. Memory only: a restart finds what was there before, RWR if it was being written.
-  // The description's state is the one before. kReplicaNotFound; kStaleGeneration if its stamp or an earlier recovery is not below
+  // The description's state is the one before. kReplicaNotFound; kStaleGeneration unless its stamp and any earlier recovery are below
   // `recovery_id`. As HDFS's call of that name. No event: what the NameNode knows of the replica stays true until the update.
   virtual absl::StatusOr<ReplicaDescription> InitReplicaRecovery(BlockId id, GenerationStamp recovery_id) = 0;
   // (disk) Cuts the RUR to `length` if it is longer, raises its stamp to `recovery_id` and finalizes it, all on disk before it returns,
-  // with one REPLICA_FINALIZED event; the storage's uuid. Repeated: OK. kReplicaNotFound if it is not under that recovery, kInvalidArgument if it
-  // is shorter, kChecksum (and CORRUPT) if the chunk that is cut in two does not verify.
+  // with one REPLICA_FINALIZED event; the storage's uuid. Repeated: OK. kReplicaNotFound if it is not under that recovery,
+  // kInvalidArgument if it is shorter, kChecksum (and CORRUPT) if the chunk that is cut in two does not verify.
   virtual absl::StatusOr<std::string> UpdateReplicaUnderRecovery(BlockId id, GenerationStamp recovery_id, uint64_t length) = 0;
 
   // (disk) kReplicaNotFound; kStaleGeneration if the replica's stamp is older than `at_least`; kChecksum if it is known to be corrupt.
