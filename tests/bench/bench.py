@@ -1,4 +1,5 @@
 """./dev bench write|read [--json] [--rounds N] [--mib N]: Cairn beside the raw limit of this machine, measured in the same run.
+./dev bench nn: see nn_bench.py.
 
 The same bytes through the same number of processes: one client and three DataNodes against raw_chain (plain blocking sockets,
 CRC32C at the ends, new files that are kept). The two alternate, and each figure is the median of its rounds. CPU seconds per GiB
@@ -139,4 +140,7 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["nn"]:
+        import nn_bench
+        sys.exit(nn_bench.main())
     sys.exit(main())
