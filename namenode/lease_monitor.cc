@@ -8,9 +8,22 @@
 #include "common/error.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
+
+namespace {
+
+std::optional<BlockId> LastBlock(const ReadView& view, InodeId id) {
+  const absl::StatusOr<std::optional<InodeAt>> inode = FindInodeAnywhere(view, id);
+  if (!inode.ok() || !*inode || (*inode)->record.block_count() == 0) return std::nullopt;
+  const absl::StatusOr<BlockId> block = BlockIdAt(view, (*inode)->record, (*inode)->record.block_count() - 1);
+  return block.ok() ? std::optional<BlockId>(*block) : std::nullopt;
+}
+
+}  // namespace
 
 struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   State(Options options_in, NamespaceAccess* space_in, Executor* executor_in)
@@ -28,7 +41,8 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   // The executor's from here.
   std::string next_key;  // Where the walk goes on; empty: from the start.
   uint64_t rows_seen = 0;
-  uint64_t needing_recovery = 0;
+  uint64_t recovering = 0;
+  absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering;
   size_t in_flight = 0;
   bool stopping = false;
   Executor::TimerId timer = 0;
@@ -42,7 +56,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     });
   }
 
-  absl::Duration IdleOf(std::string_view holder) {
+  absl::Duration IdleOf(std::string_view holder) const {
     MutexLock lock(mu);
     const auto found = renewed.find(holder);
     return executor->clock().Now() - (found == renewed.end() ? started_at : found->second);
@@ -52,6 +66,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   void Page() {
     if (stopping) return;
     std::vector<v1::Mutation> expired;
+    std::vector<BlockId> blocks;
     bool more = false;
     {
       const std::shared_ptr<const ReadView> view = space->Snapshot();
@@ -66,6 +81,11 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
         ++rows_seen;
         const std::optional<LeaseKeyParts> lease = ParseLeaseKey(cursor->key());
         if (!lease) continue;
+        if (lease->holder == kRecoveryHolder) {
+          ++recovering;
+          if (const std::optional<BlockId> block = LastBlock(*view, lease->id)) blocks.push_back(*block);
+          continue;
+        }
         const absl::Duration idle = IdleOf(lease->holder);
         if (idle < options.hard_limit) continue;
         v1::Mutation& mutation = expired.emplace_back();
@@ -76,25 +96,22 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
       IgnoreError(cursor->status(), "what could not be read is walked again; the writer refuses to go on over damage");
     }
     if (!more) EndWalk();
+    if (!blocks.empty() && on_recovering) on_recovering(std::move(blocks));
     in_flight = expired.size();
     for (v1::Mutation& mutation : expired) {
       space->Submit(std::move(mutation), [self = shared_from_this()](const absl::StatusOr<v1::MutationResult>& result) {
-        const bool closed = result.ok() && result->done();
-        const bool waits = ReasonOf(result.status()) == "NEEDS_RECOVERY";
-        self->executor->Post([self, closed, waits] { self->Finish(closed, waits); });
+        const bool taken = result.ok() && result->has_inode();
+        self->executor->Post([self, taken] { self->Finish(taken); });
       });
     }
     if (in_flight == 0) GoOn();
   }
 
-  void Finish(bool closed, bool waits) {
-    {
+  void Finish(bool taken) {
+    if (taken) {
       MutexLock lock(mu);
-      if (closed) ++published.expired;
-      // After the last page the walk has ended already: its expiries belong to it all the same.
-      if (waits && next_key.empty()) ++published.needing_recovery;
+      ++published.expired;
     }
-    if (waits && !next_key.empty()) ++needing_recovery;
     if (--in_flight > 0) return;
     if (stopping) {
       if (then) std::exchange(then, nullptr)();
@@ -113,7 +130,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     std::erase_if(renewed, [&](const auto& item) { return now - item.second >= options.hard_limit; });
     published.holders = renewed.size();
     published.leases = std::exchange(rows_seen, 0);
-    published.needing_recovery = std::exchange(needing_recovery, 0);
+    published.recovering = std::exchange(recovering, 0);
   }
 };
 
@@ -142,6 +159,12 @@ absl::Status LeaseMonitor::Renew(const std::string& holder) {
   state_->published.holders = state_->renewed.size();
   return absl::OkStatus();
 }
+
+void LeaseMonitor::SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering) {
+  state_->on_recovering = std::move(on_recovering);
+}
+
+absl::Duration LeaseMonitor::IdleOf(std::string_view holder) const { return state_->IdleOf(holder); }
 
 LeaseMonitor::Stats LeaseMonitor::stats() const {
   MutexLock lock(state_->mu);

@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "common/env/executor.h"
+#include "common/ids.h"
 #include "namenode/namespace_access.h"
 
 namespace cairn::namenode {
@@ -15,7 +18,8 @@ namespace cairn::namenode {
 //
 // Renewals are soft: the last one of each holder, on the monotonic clock, in memory. A new NameNode knows of none and grants everyone a
 // full period from its start. Every check_interval the `lease` rows are walked, a page at a time; the files of a holder that was silent for
-// hard_limit are given to ExpireLease with the age that was observed. Those that need recovery first stay, and are tried again later.
+// hard_limit are given to ExpireLease with the age that was observed. Files whose last block is being recovered have the NameNode for their
+// holder: the walk only counts them, and names these blocks to `on_recovering`, so that none is forgotten.
 //
 // Thread-safe.
 class LeaseMonitor {
@@ -29,8 +33,8 @@ class LeaseMonitor {
   struct Stats {
     size_t holders = 0;             // That have renewed within hard_limit.
     uint64_t leases = 0;            // Rows seen by the last whole walk.
-    uint64_t expired = 0;           // Files closed, ever.
-    uint64_t needing_recovery = 0;  // Expired, but not closed: seen by the last whole walk.
+    uint64_t expired = 0;           // Files taken from silent holders, ever.
+    uint64_t recovering = 0;        // Files whose last block is being recovered: seen by the last whole walk.
   };
 
   // Reads on `executor`, which may block. Pointers outlive the callback of Stop.
@@ -39,9 +43,13 @@ class LeaseMonitor {
   LeaseMonitor(const LeaseMonitor&) = delete;
   LeaseMonitor& operator=(const LeaseMonitor&) = delete;
 
+  // Before Start. Called on the executor.
+  void SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering);
   void Start();
   // The holder is alive. Cheap; does not block.
   absl::Status Renew(const std::string& holder);
+  // For how long a holder has been silent, as far as this NameNode can know.
+  absl::Duration IdleOf(std::string_view holder) const;
   Stats stats() const;
   // Submits nothing more, then calls `then` on the executor, when nothing is under way. The writer must still run.
   void Stop(absl::AnyInvocable<void()> then);

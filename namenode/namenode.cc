@@ -136,6 +136,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.spreader =
       std::make_unique<ReplicationSpreader>(ReplicationSpreader::Options(), parts.space.get(), parts.background_executor.get());
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
+  parts.leases->SetOnRecovering([replicas = parts.replicas.get()](std::vector<BlockId> blocks) { replicas->OnBlocksChanged(blocks); });
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
   parts.limits = std::make_unique<LimitWatch>(parts.space.get());
   TrashEmptier::Options trash = parts.options.trash;

@@ -36,11 +36,11 @@ absl::Status Dispatch(const v1::Mutation& mutation, const std::string& codes_bef
     case v1::Mutation::kSetTimes: return ApplySetTimes(mutation.set_times(), ctx);
     case v1::Mutation::kSetXattr: return ApplySetXattr(mutation.set_xattr(), ctx);
     case v1::Mutation::kRemoveXattr: return ApplyRemoveXattr(mutation.remove_xattr(), ctx);
-    case v1::Mutation::kAppend:
-    case v1::Mutation::kTruncate:
-    case v1::Mutation::kRecoverLease:
-    case v1::Mutation::kStartBlockRecovery:
-    case v1::Mutation::kCommitBlockRecovery:
+    case v1::Mutation::kAppend: return ApplyAppend(mutation.append(), ctx);
+    case v1::Mutation::kTruncate: return ApplyTruncate(mutation.truncate(), ctx);
+    case v1::Mutation::kRecoverLease: return ApplyRecoverLease(mutation.recover_lease(), ctx);
+    case v1::Mutation::kStartBlockRecovery: return ApplyStartBlockRecovery(mutation.start_block_recovery(), ctx);
+    case v1::Mutation::kCommitBlockRecovery: return ApplyCommitBlockRecovery(mutation.commit_block_recovery(), ctx);
     case v1::Mutation::OP_NOT_SET: break;
   }
   return MakeError(ErrorKind::kUnsupported, "the mutation holds no operation that is known here");

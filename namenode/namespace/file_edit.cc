@@ -24,7 +24,7 @@ absl::Status BlockError(ErrorKind kind, std::string_view reason, const std::stri
 absl::Status Gone(const std::string& path, uint64_t inode_id) {
   Error error;
   error.kind = ErrorKind::kLeaseExpired;
-  error.reason = "FILE_NOT_FOUND";
+  error.reason = "FILE_GONE";
   error.path = path;
   error.message = fmt::format("{} (inode {}): the file does not exist any more", path, inode_id);
   return MakeError(std::move(error));
@@ -64,12 +64,7 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 
   FileEdit edit(ctx, *std::move(inode), std::move(ancestry.directories), JoinPath(ancestry.names));
-  if (edit.record().block_count() > 0) {
-    ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx.view(), edit.record(), edit.record().block_count() - 1));
-    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
-    SettleReplication(record, edit.record().replication());
-    edit.last_ = BlockAt{id, std::move(record)};
-  }
+  RETURN_IF_ERROR(edit.LoadLast());
   if (edit.record().reserved_block_id() != 0) {
     const BlockId id(edit.record().reserved_block_id());
     ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
@@ -77,6 +72,18 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
     edit.reserved_ = BlockAt{id, std::move(record)};
   }
   return edit;
+}
+
+absl::StatusOr<FileEdit> FileEdit::LoadAt(OpContext& ctx, const PathWalk& walk) { return Load(ctx, walk.path(), walk.last().record.id()); }
+
+absl::Status FileEdit::LoadLast() {
+  last_.reset();
+  if (record().block_count() == dropped_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx_->view(), record(), record().block_count() - dropped_ - 1));
+  ASSIGN_OR_RETURN(v1::BlockRecord block, GetBlock(ctx_->view(), id));
+  SettleReplication(block, record().replication());
+  last_ = BlockAt{id, std::move(block)};
+  return absl::OkStatus();
 }
 
 absl::Status FileEdit::CheckLease() const {
@@ -149,6 +156,8 @@ absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
   block.set_length_bytes(length);
   block.set_state(v1::COMMITTED);
   block.set_committed_ms(ctx_->now_ms());
+  block.clear_closed_length_bytes();
+  block.clear_append_from_stamp();
   // In the order of the pipeline, whatever the order of the acknowledgements.
   const std::set<uint32_t> acknowledged(commit.acknowledged().begin(), commit.acknowledged().end());
   const std::vector<uint32_t> pipeline(block.expected_storages().begin(), block.expected_storages().end());
@@ -211,6 +220,7 @@ absl::Status FileEdit::RaiseLength(BlockAt& block, uint64_t length_bytes) {
   if (block.record.state() != v1::RESERVED)
     inode_.record.set_length_bytes(record().length_bytes() - block.record.length_bytes() + length_bytes);
   block.record.set_length_bytes(length_bytes);
+  block.record.clear_append_from_stamp();  // More bytes are acknowledged: its pipeline stands.
   Changed(block);
   return absl::OkStatus();
 }
@@ -268,14 +278,75 @@ void FileEdit::DropLast() {
   Free(*last_);
   inode_.record.set_length_bytes(record().length_bytes() - last_->record.length_bytes());
   last_.reset();
-  drop_last_ = true;
+  ++dropped_;
+}
+
+absl::Status FileEdit::DropToPrevious() {
+  DropLast();
+  return LoadLast();
+}
+
+void FileEdit::GiveLease(std::string_view holder) {
+  if (!record().lease_holder().empty()) ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
+  inode_.record.set_lease_holder(std::string(holder));
+  v1::LeaseRecord lease;
+  lease.set_since_ms(ctx_->now_ms());
+  PutRecord(ctx_->Change(), Family::kLease, LeaseKey(holder, inode_.id()), lease);
 }
 
 void FileEdit::Close() {
   DropReserved();
   ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
   inode_.record.clear_lease_holder();
-  inode_.record.set_modification_time_ms(ctx_->now_ms());
+  Touch();
+}
+
+absl::Status FileEdit::ReopenLast(const google::protobuf::RepeatedField<uint32_t>& storages) {
+  ASSIGN_OR_RETURN(const uint64_t stamp, TakeNumber(ctx_->Change(), kMetaNextGenerationStamp, 1));
+  v1::BlockRecord& block = last_->record;
+  block.set_append_from_stamp(block.generation_stamp());
+  block.set_closed_length_bytes(block.length_bytes());
+  block.set_generation_stamp(stamp);
+  block.set_state(v1::UNDER_CONSTRUCTION);
+  block.clear_committed_ms();
+  *block.mutable_expected_storages() = storages;
+  Charge(*last_, record().block_size_bytes() * block.replication());
+  Changed(*last_);
+  return absl::OkStatus();
+}
+
+absl::Status FileEdit::RecoverLast() {
+  ASSIGN_OR_RETURN(const uint64_t recovery_id, TakeNumber(ctx_->Change(), kMetaNextGenerationStamp, 1));
+  DropReserved();
+  v1::BlockRecord& block = last_->record;
+  block.set_state(v1::UNDER_RECOVERY);
+  block.set_recovery_id(recovery_id);
+  Changed(*last_);
+  GiveLease(kRecoveryHolder);
+  return absl::OkStatus();
+}
+
+absl::Status FileEdit::CutLast(const google::protobuf::RepeatedField<uint32_t>& storages, uint64_t length_bytes) {
+  last_->record.set_truncate_to_bytes(length_bytes);
+  last_->record.clear_committed_ms();
+  *last_->record.mutable_expected_storages() = storages;
+  return RecoverLast();
+}
+
+void FileEdit::SettleLast(const v1::Block& found, const google::protobuf::RepeatedField<uint32_t>& storages) {
+  v1::BlockRecord& block = last_->record;
+  inode_.record.set_length_bytes(record().length_bytes() - block.length_bytes() + found.length_bytes());
+  block.set_length_bytes(found.length_bytes());
+  block.set_generation_stamp(found.generation_stamp());
+  block.set_state(v1::COMMITTED);
+  block.set_committed_ms(ctx_->now_ms());
+  *block.mutable_expected_storages() = storages;
+  block.clear_recovery_id();
+  block.clear_truncate_to_bytes();
+  block.clear_closed_length_bytes();
+  block.clear_append_from_stamp();
+  Charge(*last_, found.length_bytes() * block.replication());
+  Changed(*last_);
 }
 
 absl::Status FileEdit::Write() {
@@ -289,7 +360,7 @@ absl::Status FileEdit::Write() {
   for (const std::optional<BlockAt>* block : {&last_, &reserved_})
     if (*block && IsChanged((*block)->id)) PutBlock(txn, (*block)->id, (*block)->record);
   for (const BlockId id : touched_) ctx_->BlockChanged(id);
-  if (drop_last_) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));
+  for (uint64_t i = 0; i < dropped_; ++i) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));
   if (appended_) AppendBlockId(txn, inode_.record, *appended_);
   PutInode(txn, inode_);
   RETURN_IF_ERROR(ctx_->NoteGrowth(inode_.id(), before_.block_count(), record().block_count(), ctx_->limits().max_blocks_per_file(),

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct BlockAt {
 v1::Block ToBlock(const BlockAt& block);
 v1::FreedBlock ToFreed(const BlockAt& block);
 
+// Holder of the leases of files whose last block is being recovered: the NameNode itself. No client may bear this name.
+inline constexpr std::string_view kRecoveryHolder = "cairn-namenode-recovery";
+
 // A file that is being written, and what one mutation does to its blocks: changed in memory, each step checked, and written at the end by
 // Write(). So a verb may combine steps (commit the block before, take the reserved one, commit that), and a refusal of the last has
 // written nothing.
@@ -25,8 +29,10 @@ v1::FreedBlock ToFreed(const BlockAt& block);
 // reserved one; Write() adds the difference to every directory above.
 class FileEdit {
  public:
-  // By id if there is one, else by path. kLeaseExpired with reason FILE_NOT_FOUND if it is gone or deleted; kIsDirectory.
+  // By id if there is one, else by path. kLeaseExpired with reason FILE_GONE if it is gone or deleted; kIsDirectory.
   static absl::StatusOr<FileEdit> Load(OpContext& ctx, const std::string& path, uint64_t inode_id);
+  // The file at the end of a complete walk.
+  static absl::StatusOr<FileEdit> LoadAt(OpContext& ctx, const PathWalk& walk);
 
   // A file that this mutation has just inserted; `ancestors` are the directories above it.
   static FileEdit ForNew(OpContext& ctx, InodeAt inode, std::vector<InodeId> ancestors, std::string path) {
@@ -64,7 +70,23 @@ class FileEdit {
   absl::StatusOr<BlockAt> Allocate(bool reserve, const google::protobuf::RepeatedField<uint32_t>& targets);
   void DropReserved();
   void DropLast();
+  // DropLast, and the one before it is the last then.
+  absl::Status DropToPrevious();
+  // The file is written by `holder` from here on; whoever held its lease has lost it.
+  void GiveLease(std::string_view holder);
+  // Gives the lease back. Modified now.
   void Close();
+  void Touch() { inode_.record.set_modification_time_ms(ctx_->now_ms()); }
+
+  // The committed last block is written on, on these storages and under a new stamp; charged as a whole block again. Only after all checks.
+  absl::Status ReopenLast(const google::protobuf::RepeatedField<uint32_t>& storages);
+  // The last block has to be recovered, to the length that is found; the NameNode holds the lease meanwhile. Takes the
+  // recovery id of the first round: only after all checks.
+  absl::Status RecoverLast();
+  // The same for a committed block, which is cut: the pipeline is then where it is held.
+  absl::Status CutLast(const google::protobuf::RepeatedField<uint32_t>& storages, uint64_t length_bytes);
+  // What recovery has found becomes the last block.
+  void SettleLast(const v1::Block& found, const google::protobuf::RepeatedField<uint32_t>& storages);
 
   // Writes the record, the blocks and the usage of the directories above; fills changed_blocks and freed of the result.
   absl::Status Write();
@@ -73,6 +95,7 @@ class FileEdit {
   FileEdit(OpContext& ctx, InodeAt inode, std::vector<InodeId> ancestors, std::string path)
       : ctx_(&ctx), inode_(std::move(inode)), before_(inode_.record), ancestors_(std::move(ancestors)), path_(std::move(path)) {}
 
+  absl::Status LoadLast();
   absl::Status CheckAcknowledged(const v1::Mutation::Commit& commit, const BlockAt& block) const;
   void Charge(BlockAt& block, uint64_t charged_bytes);
   void Free(const BlockAt& block);
@@ -90,7 +113,7 @@ class FileEdit {
   std::vector<BlockId> touched_;
   std::vector<BlockAt> freed_;
   std::optional<BlockId> appended_;
-  bool drop_last_ = false;
+  uint64_t dropped_ = 0;  // Blocks taken off the end.
 };
 
 }  // namespace cairn::namenode

@@ -13,6 +13,8 @@ namespace cairn::namenode {
 namespace {
 
 using namespace testing;  // NOLINT: builders and matchers of this test.
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 v1::Mutation SetReplicationMutation(const std::string& path, uint32_t replication) {
   v1::Mutation mutation = MutationOf("");
@@ -95,10 +97,12 @@ TEST_F(Background, LimitsThatComeNearAreNamedOnceAndForgottenWhenTheyAreNot) {
 
 TEST_F(Background, OnlyASilentHoldersFilesAreClosed) {
   LeaseMonitor leases({.hard_limit = absl::Minutes(20), .check_interval = absl::Seconds(10)}, &access_, executor_.get());
+  std::vector<BlockId> recovering;
+  leases.SetOnRecovering([&](std::vector<BlockId> blocks) { recovering.insert(recovering.end(), blocks.begin(), blocks.end()); });
   leases.Start();
   space_.Must(CreateMutation("/silent", "silent"));
   space_.Must(CreateMutation("/alive", "alive"));
-  space_.Must(CreateMutation("/stuck", "silent", {1}));
+  const v1::MutationResult stuck = space_.Must(CreateMutation("/stuck", "silent", {1}));
   ASSERT_THAT(leases.Renew("silent"), IsOk());
   for (int i = 0; i < 21; ++i) {
     ASSERT_THAT(leases.Renew("alive"), IsOk());
@@ -108,8 +112,11 @@ TEST_F(Background, OnlyASilentHoldersFilesAreClosed) {
   EXPECT_FALSE(StatusOfPath(space_.view(), "/silent")->under_construction());
   EXPECT_TRUE(StatusOfPath(space_.view(), "/alive")->under_construction());
   EXPECT_TRUE(StatusOfPath(space_.view(), "/stuck")->under_construction());
-  EXPECT_EQ(leases.stats().expired, 1u);
-  EXPECT_EQ(leases.stats().needing_recovery, 1u);
+  world_.RunFor(absl::Seconds(11));
+  EXPECT_EQ(leases.stats().expired, 2u);
+  EXPECT_EQ(leases.stats().recovering, 1u);
+  EXPECT_THAT(recovering, Not(IsEmpty()));
+  EXPECT_EQ(recovering.back(), BlockId(stuck.block().id()));
   EXPECT_EQ(leases.stats().holders, 1u);
   const auto expiry =
       std::find_if(access_.submitted().begin(), access_.submitted().end(), [](const auto& m) { return m.has_expire_lease(); });

@@ -142,7 +142,7 @@ TEST_F(BlockOps, OverwriteReplacesAFileAlsoWhileItIsWritten) {
   EXPECT_EQ(Rows(Family::kWork), 1u);
   const auto fenced = space_.Apply(AddAfter(old_block, 5));
   EXPECT_THAT(fenced, HasKind(ErrorKind::kLeaseExpired));
-  EXPECT_THAT(fenced, HasReason("FILE_NOT_FOUND"));
+  EXPECT_THAT(fenced, HasReason("FILE_GONE"));
 }
 
 TEST_F(BlockOps, AddBlockCommitsThePreviousOne) {
@@ -325,7 +325,7 @@ TEST_F(BlockOps, CompleteRefusals) {
   stranger.set_client_name("stranger");
   EXPECT_THAT(space_.Apply(stranger), HasKind(ErrorKind::kLeaseExpired));
   space_.Must(DeleteMutation("/d", true));
-  EXPECT_THAT(space_.Apply(CompleteWith(block, 5)), HasReason("FILE_NOT_FOUND"));
+  EXPECT_THAT(space_.Apply(CompleteWith(block, 5)), HasReason("FILE_GONE"));
 }
 
 TEST_F(BlockOps, AbandonReturnsTheBlockAndItsCharge) {

@@ -205,11 +205,15 @@ TEST(ExpireLease, ClosesAFileWithoutBlocksOrWithCommittedOnes) {
   EXPECT_EQ(space.view().rows(Family::kLease).size(), 0u);
 }
 
-TEST(ExpireLease, LeavesAFileWhoseLastBlockMayHoldBytes) {
+TEST(ExpireLease, HasALastBlockThatMayHoldBytesRecoveredFirst) {
   TestNamespace space;
   const v1::MutationResult file = space.Must(CreateMutation("/f", "me", {1, 2}));
-  EXPECT_THAT(space.Apply(Expire("me", file.inode().id())), HasReason("NEEDS_RECOVERY"));
+  const v1::MutationResult taken = space.Must(Expire("me", file.inode().id()));
+  EXPECT_FALSE(taken.done());
+  EXPECT_THAT(taken.changed_blocks(), ElementsAre(file.block().id()));
   EXPECT_TRUE(StatusOfPath(space.view(), "/f")->under_construction());
+  EXPECT_EQ(GetBlock(space.view(), BlockId(file.block().id()))->state(), v1::UNDER_RECOVERY);
+  EXPECT_FALSE(space.Must(Expire("me", file.inode().id())).existed());  // It is the NameNode's now.
 }
 
 TEST(ExpireLease, DropsALastBlockThatWasNeverSetUp) {

@@ -100,7 +100,11 @@ absl::Status ApplyAddBlock(const v1::Mutation::AddBlock& op, OpContext& ctx) {
 }
 
 absl::Status ApplyAbandonBlock(const v1::Mutation::AbandonBlock& op, OpContext& ctx) {
-  ASSIGN_OR_RETURN(FileEdit edit, FileEdit::Load(ctx, op.path(), op.inode_id()));
+  absl::StatusOr<FileEdit> loaded = FileEdit::Load(ctx, op.path(), op.inode_id());
+  // The file is gone, and its blocks with it: there is nothing left to give up.
+  if (KindOf(loaded.status()) == ErrorKind::kLeaseExpired) return absl::OkStatus();
+  RETURN_IF_ERROR(loaded.status());
+  FileEdit& edit = *loaded;
   RETURN_IF_ERROR(edit.CheckLease());
   const BlockId id(op.block().id());
   ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> stored, FindRecord<v1::BlockRecord>(ctx.view(), Family::kBlock, BlockKey(id)));
@@ -108,6 +112,16 @@ absl::Status ApplyAbandonBlock(const v1::Mutation::AbandonBlock& op, OpContext& 
   ctx.result().set_path(edit.path());
   if (!stored) return absl::OkStatus();  // Abandoned before.
   ASSIGN_OR_RETURN(const BlockAt* const block, edit.Writable(id));
+  if (block->record.closed_length_bytes() > 0) {
+    Error error;
+    error.kind = ErrorKind::kInvalidArgument;
+    error.reason = "APPENDED";
+    error.path = edit.path();
+    error.block_id = id.value();
+    error.message = fmt::format("{}: block {} holds {} bytes of a time before this writer; it cannot be abandoned", edit.path(), id.value(),
+                                block->record.closed_length_bytes());
+    return MakeError(std::move(error));
+  }
   ctx.result().set_existed(true);
   *ctx.result().mutable_block() = ToBlock(*block);
   if (edit.reserved() && edit.reserved()->id == id) {

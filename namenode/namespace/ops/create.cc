@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "namenode/namespace/block_replication.h"
 #include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/lease_rules.h"
 #include "namenode/namespace/ops/detach.h"
 #include "namenode/namespace/ops/ops.h"
 
@@ -43,9 +44,7 @@ absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation:
 
 absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   const std::string& holder = ctx.mutation().client_name();
-  if (holder.empty() || holder.size() > kMaxHolderBytes)
-    return PathError(ErrorKind::kInvalidArgument, "", op.path(),
-                     fmt::format("{}: create needs a client name of 1 to {} bytes", op.path(), kMaxHolderBytes));
+  RETURN_IF_ERROR(CheckHolder("create", op.path(), holder));
   ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path(), ctx.caller()));
   RETURN_IF_ERROR(ctx.caller().CheckAncestor(walk, kWriteRight));
   const std::string path = walk.path();
@@ -54,9 +53,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
   RETURN_IF_ERROR(CheckAttributes(op, ctx.limits()));
   if (walk.complete()) {
-    if (!op.overwrite() && !walk.last().record.lease_holder().empty())
-      return PathError(ErrorKind::kBeingWritten, "", path,
-                       fmt::format("{} is being written by {}", path, walk.last().record.lease_holder()));
+    if (!op.overwrite()) RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kCreateFile, path, walk.last().record, op.lease_seen()));
     if (!op.overwrite()) return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} already exists", path));
     RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   } else {

@@ -3,6 +3,7 @@
 // The verbs of the namespace, one a file. Each checks everything before its first change and fills the result; a refusal is a Status with a
 // kind. kCorruptMetadata, or a Status without a kind, means that the store itself failed.
 
+#include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/op_context.h"
 
 namespace cairn::namenode {
@@ -16,7 +17,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx);
 // previous block while the new one is still empty, it answers that block again.
 absl::Status ApplyAddBlock(const v1::Mutation::AddBlock& op, OpContext& ctx);
 
-// Drops the last block, or the reserved one. A block that is gone already is no error.
+// Drops the last block, or the reserved one. A block or a file that is gone already is no error; a block that an append opened again is.
 absl::Status ApplyAbandonBlock(const v1::Mutation::AbandonBlock& op, OpContext& ctx);
 
 // A new stamp for a pipeline that is being rebuilt; the block keeps its own until UpdatePipeline.
@@ -53,8 +54,9 @@ absl::Status ApplySetTimes(const v1::Mutation::SetTimes& op, OpContext& ctx);
 absl::Status ApplySetXattr(const v1::Mutation::SetXattr& op, OpContext& ctx);
 absl::Status ApplyRemoveXattr(const v1::Mutation::RemoveXattr& op, OpContext& ctx);
 
-// Closes a file whose holder fell silent: if its blocks are all committed, or the last was never set up (no storage, no byte). Else
-// kBeingWritten with reason NEEDS_RECOVERY. A lease that leads nowhere any more is dropped.
+// Takes a file from a holder that fell silent or gave it up: closed at once (`done`) if its blocks are all committed, or the last was never
+// set up (no storage, no byte); else its last block is to be recovered, and it is closed then. A lease that leads nowhere any more is
+// dropped.
 absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ctx);
 
 // Sets, changes or takes away a directory's quotas; only a superuser may. A quota below what is used is fine.
@@ -72,6 +74,35 @@ inline constexpr int kMaxSourcesOfConcat = 1000;
 // Keeps its effects below 1 MiB.
 inline constexpr uint64_t kMaxBlocksOfConcat = 4096;
 absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx);
+
+// The same by path: by force, as HDFS's recoverLease; or because somebody wants it whose front door saw its holder silent for longer than
+// the soft limit, else kBeingWritten. `done`: it is closed. Of a closed file: OK.
+absl::Status ApplyRecoverLease(const v1::Mutation::RecoverLease& op, OpContext& ctx);
+
+// Opens a closed file for more. Its last block, if it is not full, is written on under a new stamp where it is held; else nothing but the
+// lease changes. kBeingWritten with a reason of lease_rules.h; kNotReplicatedYet if too few of its replicas can be reached.
+absl::Status ApplyAppend(const v1::Mutation::Append& op, OpContext& ctx);
+
+// Cuts a closed file. At the border of a block at once (`done`); inside a block, this block is recovered to the new length first, and the
+// file is under construction until then. kInvalidArgument if it would grow.
+absl::Status ApplyTruncate(const v1::Mutation::Truncate& op, OpContext& ctx);
+
+// Another round of the recovery of a block: its row takes a new recovery id, before any DataNode hears of it. kStaleGeneration if it is not
+// under recovery.
+absl::Status ApplyStartBlockRecovery(const v1::Mutation::StartBlockRecovery& op, OpContext& ctx);
+
+// What the round of this recovery id has come to: the block is COMMITTED so, or dropped, and the file is closed. kStaleGeneration if
+// another round has begun. Never cut: bytes of an earlier close; acknowledged bytes, unless all expected storages have answered.
+absl::Status ApplyCommitBlockRecovery(const v1::Mutation::CommitBlockRecovery& op, OpContext& ctx);
+
+// Where the front door found a block, and at which stamp.
+struct HeldBlock {
+  uint64_t block_id;
+  uint64_t generation_stamp;
+  const google::protobuf::RepeatedField<uint32_t>& storages;
+};
+// kRetriable if `block` is not the one that was looked for; kNotReplicatedYet if fewer storages than dfs.namenode.replication.min hold it.
+absl::Status CheckHolding(const OpContext& ctx, const FileEdit& edit, const BlockAt& block, const HeldBlock& held);
 
 // Frees up to max_entries inodes and blocks of detached subtrees, one work after the other. Only one step of a work may be in a batch: the
 // rows of a large directory go as a range, which the batch must not have touched otherwise.

@@ -66,6 +66,7 @@ absl::Status ApplyUpdatePipeline(const v1::Mutation::UpdatePipeline& op, OpConte
                        fmt::format("{} bytes were named, {} are acknowledged already", next.length_bytes(), block->record.length_bytes()));
   RETURN_IF_ERROR(edit.RaiseLength(*block, next.length_bytes()));
   block->record.set_generation_stamp(next.generation_stamp());
+  block->record.clear_append_from_stamp();
   *block->record.mutable_expected_storages() = op.storages();
   edit.Changed(*block);
   RETURN_IF_ERROR(edit.Write());
