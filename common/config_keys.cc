@@ -88,6 +88,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "NameNode: nodes and blocks"},
     {"dfs.namenode.reconstruction.pending.timeout-sec", ValueType::kDuration, "300s", "s", 1000, kMost,
      "After which a repair copy that was not reported is ordered again.", "NameNode: nodes and blocks"},
+    {"cairn.namenode.block-recovery.round", ValueType::kDuration, "10s", "s", 1000, kMost,
+     "What one round of the recovery of a block may take; each further one twice as long, up to 5 minutes.", "NameNode: nodes and blocks"},
     {"dfs.block.invalidate.limit", ValueType::kInt, "1000", "", 1, 100000, "Replicas in one order to delete.",
      "NameNode: nodes and blocks"},
     {"cairn.block.token.lifetime", ValueType::kDuration, "10h", "m", 60000, kMost, "How long a client may use the locations it was given.",

@@ -56,13 +56,15 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
         [reclaimer] { return absl::ToDoubleSeconds(reclaimer->stats().oldest_age); });
   counter("cairn_reclaim_blocks_total", "Blocks freed.", {}, [reclaimer] { return reclaimer->stats().blocks_freed; });
   gauge("cairn_leases", "Files being written, as of the last walk.", {}, [leases] { return leases->stats().leases; });
-  counter("cairn_leases_expired_total", "Files closed because their writers fell silent.", {},
-          [leases] { return leases->stats().expired; });
+  gauge("cairn_leases_recovering", "Files whose last block is being recovered, as of the last walk.", {},
+        [leases] { return leases->stats().recovering; });
+  counter("cairn_leases_expired_total", "Files taken from writers that fell silent.", {}, [leases] { return leases->stats().expired; });
 
   const auto figures = [replicas] { return replicas->figures(); };
   const std::string blocks_help = "Blocks by trouble.";
   gauge("cairn_blocks", blocks_help, {{"state", "under_replicated"}}, [figures] { return figures().under_replicated_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "at_risk"}}, [figures] { return figures().at_risk_blocks; });
+  gauge("cairn_blocks", blocks_help, {{"state", "recovering"}}, [figures] { return figures().recovering_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "missing"}}, [figures] { return figures().missing_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "corrupt"}}, [figures] { return figures().corrupt_replicas; });
   gauge("cairn_blocks", blocks_help, {{"state", "quarantined"}}, [figures] { return figures().quarantined_blocks; });

@@ -17,6 +17,7 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.replicas.dead_after = config.GetDuration("cairn.namenode.dead-interval");
   options.replicas.acknowledged_grace = config.GetDuration("cairn.namenode.confirm-interval");
   options.replicas.repair_timeout = config.GetDuration("dfs.namenode.reconstruction.pending.timeout-sec");
+  options.replicas.recovery_round = config.GetDuration("cairn.namenode.block-recovery.round");
   options.replicas.max_repairs_per_node = static_cast<size_t>(config.GetInt("dfs.namenode.replication.max-streams"));
   options.replicas.min_replication = static_cast<uint32_t>(config.GetInt("dfs.namenode.replication.min"));
 
@@ -38,6 +39,7 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.group_overrides = config.GetString("hadoop.user.group.static.mapping.overrides");
   options.groups.keep = config.GetDuration("hadoop.security.groups.cache.secs");
   options.groups.keep_none = config.GetDuration("hadoop.security.groups.negative-cache.secs");
+  limits.lease_soft_limit = config.GetDuration("cairn.namenode.lease-soft-limit");
   options.clients.default_block_size_bytes = config.GetBytes("dfs.blocksize");
   options.clients.default_replication = static_cast<uint32_t>(config.GetInt("dfs.replication"));
   options.clients.bytes_per_checksum = static_cast<uint32_t>(config.GetInt("dfs.bytes-per-checksum"));

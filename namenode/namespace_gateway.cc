@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/status.h"
 #include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
@@ -49,6 +50,26 @@ void NamespaceGateway::RegisterStorages(std::string datanode_uuid, std::vector<s
     std::vector<StorageNumber> numbers;
     for (const uint32_t number : result->storage_numbers()) numbers.emplace_back(number);
     done(std::move(numbers));
+  });
+}
+
+void NamespaceGateway::StartBlockRecovery(InodeId inode, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) {
+  v1::Mutation mutation;
+  mutation.mutable_start_block_recovery()->set_inode_id(inode.value());
+  mutation.mutable_start_block_recovery()->set_block_id(block.value());
+  space_->Submit(std::move(mutation), [done = std::move(done)](absl::StatusOr<v1::MutationResult> result) mutable {
+    if (!result.ok()) return done(result.status());
+    done(std::move(*result->mutable_block_record()));
+  });
+}
+
+void NamespaceGateway::CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) {
+  v1::Mutation mutation;
+  *mutation.mutable_commit_block_recovery() = std::move(found);
+  space_->Submit(std::move(mutation), [done = std::move(done)](const absl::StatusOr<v1::MutationResult>& result) mutable {
+    if (result.ok() && !result->path().empty())
+      log::Info("{}: its last block was recovered, {} bytes; the file is closed", result->path(), result->inode().length_bytes());
+    done(result.status());
   });
 }
 

@@ -52,8 +52,7 @@ absl::Status CopyInto(Shell* shell, const Source& source, FileWriter* writer) {
     if (count == 0) break;
     RETURN_IF_ERROR(writer->Append(std::span<const char>(buffer.data(), count)));
   }
-  if (shell->Interrupted()) return Interrupted();
-  return writer->Close();
+  return shell->Interrupted() ? Interrupted() : absl::OkStatus();
 }
 
 // Writes `source` to `path`, which then appears at once and whole.
@@ -64,6 +63,7 @@ absl::Status WriteWhole(Shell* shell, const Source& source, const std::string& p
   options.create_parent = false;
   ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> writer, shell->files->Create(copying, options));
   absl::Status status = CopyInto(shell, source, writer.get());
+  if (status.ok()) status = writer->Close();
   if (!status.ok()) writer->Abort();
   writer.reset();
   if (status.ok() && shell->Interrupted()) status = Interrupted();
@@ -230,6 +230,13 @@ Verb GetVerb(std::string name) {
 }
 
 }  // namespace
+
+absl::Status AppendLocal(Shell* shell, const std::string& local, FileWriter* writer) {
+  if (local == "-") return CopyInto(shell, FromInput(shell), writer);
+  std::ifstream file(local, std::ios::binary);
+  if (!file) return LocalError(fmt::format("{}: Permission denied", local));
+  return CopyInto(shell, FromStream(&file, local), writer);
+}
 
 std::vector<Verb> TransferVerbs() {
   std::vector<Verb> verbs = {PutVerb("put"), PutVerb("copyFromLocal"), GetVerb("get"), GetVerb("copyToLocal")};

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/cli/shell.h"
 
 namespace cairn::cli {
@@ -12,5 +14,8 @@ namespace cairn::cli {
 // that one is removed, so <dst> is either the whole file or not touched. The same holds for get, on
 // the local side.
 std::vector<Verb> TransferVerbs();
+
+// Appends a local file, or standard input for "-", to an open file; does not close it.
+absl::Status AppendLocal(Shell* shell, const std::string& local, FileWriter* writer);
 
 }  // namespace cairn::cli

@@ -18,6 +18,8 @@
 #include "client/cli/admin_call.h"
 #include "client/cli/cli_options.h"
 #include "client/cli/dfs_attributes.h"
+#include "client/cli/debug_verbs.h"
+#include "client/cli/dfs_append.h"
 #include "client/cli/dfs_blocks.h"
 #include "client/cli/datanode_verbs.h"
 #include "client/cli/dfs_change.h"
@@ -45,6 +47,7 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
 
   dfs         files and directories: cairn dfs -help
   dfsadmin    the cluster: cairn dfsadmin -help
+  debug       what only trouble calls for: cairn debug -help
   namespace   check|dump DIR
               looks at a namespace that no NameNode has open
   minicluster --datanodes N --dir D
@@ -96,7 +99,7 @@ int RunBeside(const std::vector<std::string>& words, const char* name_of_program
 
 std::vector<Verb> DfsVerbs() {
   std::vector<Verb> verbs = ListVerbs();
-  for (auto more : {ChangeVerbs(), AttributeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
+  for (auto more : {ChangeVerbs(), AppendVerbs(), AttributeVerbs(), RemoveVerbs(), TransferVerbs(), UsageVerbs(), BlockVerbs()})
     verbs.insert(verbs.end(), more.begin(), more.end());
   return verbs;
 }
@@ -127,7 +130,7 @@ int Run(std::vector<std::string> words) {
   }
   if (rest[0] == "minicluster") return RunBeside(rest, "cairn-minicluster", "CAIRN_MINICLUSTER");
   if (rest[0] == "namespace") return RunBeside(rest, "cairn-namespace", "CAIRN_NAMESPACE");
-  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin") {
+  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin" && rest[0] != "debug") {
     std::cerr << fmt::format("cairn: unknown command '{}'\n{}", rest[0], kHelp);
     return kUsage;
   }
@@ -209,6 +212,11 @@ int Run(std::vector<std::string> words) {
              [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
       verbs.push_back(std::move(more));
     result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
+  } else if (rest[0] == "debug") {
+    // HDFS writes these verbs without a dash.
+    std::vector<std::string> dashed(verb.begin(), verb.end());
+    if (!dashed.empty() && !dashed[0].starts_with('-')) dashed[0].insert(0, "-");
+    result = RunVerb("cairn debug", DebugVerbs(), dashed, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);
   }

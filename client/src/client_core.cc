@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include "client/src/blocking.h"
+#include "common/status.h"
 
 namespace cairn::client {
 namespace {
+
+// How long a client that goes waits for the NameNode to hear which files it leaves unfinished.
+constexpr absl::Duration kFarewell = absl::Seconds(2);
 
 CallerOptions CallerOptionsOf(const ClientOptions& options, Env* env) {
   CallerOptions caller;
@@ -32,6 +36,12 @@ ClientCore::ClientCore(ClientOptions options, Env* env, api::ClientNamenode* nam
 }
 
 ClientCore::~ClientCore() {
+  if (uncertain_opens_.load() > 0) leases_->Release(0);
+  if (leases_->releases_pending() > 0) {
+    const SteadyTime deadline = env_->clock().Now() + kFarewell;
+    IgnoreError(RunBlocking<absl::Status>(env_, io_[0].group.get(), "farewell", [this, deadline] { return leases_->Drain(deadline); }),
+                "what was not told runs out by itself");
+  }
   for (Io& io : io_) StopBlocking(env_, io.group.get());
   leases_.reset();
   namenode_.reset();  // From here late answers are dropped.

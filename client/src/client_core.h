@@ -18,7 +18,8 @@ namespace cairn::client {
 
 // What the streams of one FileSystem share: the way to the NameNode, io executors, lease renewal,
 // nodes to avoid. Owned jointly by the FileSystem and its streams, so that a stream may outlive it.
-// Thread-safe. The last owner lets go on a thread that may block, never on an executor.
+// Thread-safe. The last owner lets go on a thread that may block, never on an executor; it waits a
+// moment for the NameNode to hear which files are left unfinished.
 class ClientCore {
  public:
   static constexpr size_t kIoExecutors = 2;
@@ -34,6 +35,9 @@ class ClientCore {
   const ClientOptions& options() const { return options_; }
   NamenodeCaller& namenode() { return *namenode_; }
   LeaseRenewer& leases() { return *leases_; }
+  // A file may have been opened for writing without anybody here knowing: the answer was lost. All
+  // that this client holds is given up when it goes.
+  void NoteUncertainOpen() { uncertain_opens_.fetch_add(1); }
   ExcludedNodes& excluded() { return excluded_; }
   const std::string& host() const { return host_; }
 
@@ -54,6 +58,7 @@ class ClientCore {
   const std::string host_;
   std::vector<Io> io_;
   std::atomic<size_t> next_{0};
+  std::atomic<int> uncertain_opens_{0};
   std::unique_ptr<NamenodeCaller> namenode_;
   std::unique_ptr<LeaseRenewer> leases_;
   ExcludedNodes excluded_;

@@ -66,6 +66,23 @@ class BlockingFileSystem : public FileSystem {
     ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
     return BlockingFileWriter::Create(core_, path, options);
   }
+  absl::StatusOr<std::unique_ptr<FileWriter>> Append(const std::string& typed, AppendOptions options) override {
+    ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
+    return BlockingFileWriter::OpenForAppend(core_, path, options);
+  }
+  absl::StatusOr<bool> Truncate(const std::string& path, uint64_t length_bytes) override {
+    v1::TruncateRequest request;
+    request.set_path(path);
+    request.set_new_length_bytes(length_bytes);
+    ASSIGN_OR_RETURN(v1::TruncateResponse answer, Mutate(&api::ClientNamenode::Truncate, request));
+    return answer.done();
+  }
+  absl::StatusOr<bool> RecoverLease(const std::string& path) override {
+    v1::RecoverLeaseRequest request;
+    request.set_path(path);
+    ASSIGN_OR_RETURN(v1::RecoverLeaseResponse answer, Mutate(&api::ClientNamenode::RecoverLease, request));
+    return answer.closed();
+  }
   absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& typed) override {
     ASSIGN_OR_RETURN(const std::string path, CleanPath(typed));
     return BlockingFileReader::Open(core_, path);

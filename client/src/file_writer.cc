@@ -9,14 +9,19 @@ namespace cairn::client {
 
 absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::Create(std::shared_ptr<ClientCore> core, const std::string& path,
                                                                        const CreateOptions& options) {
-  auto writer = std::make_unique<BlockingFileWriter>(std::move(core), path, options);
-  RETURN_IF_ERROR(
-      RunBlocking<absl::Status>(writer->client_->env(), &writer->core_.group(), "create", [w = writer.get()] { return w->core_.Open(); }));
-  return std::unique_ptr<FileWriter>(std::move(writer));
+  return Open(std::make_unique<BlockingFileWriter>(std::move(core), path, options));
 }
 
-BlockingFileWriter::BlockingFileWriter(std::shared_ptr<ClientCore> core, const std::string& path, const CreateOptions& options)
-    : client_(std::move(core)), path_(path), core_(client_.get(), path, options) {}
+absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::OpenForAppend(std::shared_ptr<ClientCore> core, const std::string& path,
+                                                                              const AppendOptions& options) {
+  return Open(std::make_unique<BlockingFileWriter>(std::move(core), path, options));
+}
+
+absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::Open(std::unique_ptr<BlockingFileWriter> writer) {
+  RETURN_IF_ERROR(
+      RunBlocking<absl::Status>(writer->client_->env(), &writer->core_.group(), "open", [w = writer.get()] { return w->core_.Open(); }));
+  return std::unique_ptr<FileWriter>(std::move(writer));
+}
 
 BlockingFileWriter::~BlockingFileWriter() {
   if (!closed_) core_.Abort();

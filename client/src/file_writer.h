@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cairn/file_writer.h"
 #include "client/src/client_core.h"
@@ -15,7 +16,11 @@ class BlockingFileWriter : public FileWriter {
  public:
   static absl::StatusOr<std::unique_ptr<FileWriter>> Create(std::shared_ptr<ClientCore> core, const std::string& path,
                                                             const CreateOptions& options);
-  BlockingFileWriter(std::shared_ptr<ClientCore> core, const std::string& path, const CreateOptions& options);
+  static absl::StatusOr<std::unique_ptr<FileWriter>> OpenForAppend(std::shared_ptr<ClientCore> core, const std::string& path,
+                                                                   const AppendOptions& options);
+  template <class Options>
+  BlockingFileWriter(std::shared_ptr<ClientCore> core, const std::string& path, const Options& options)
+      : client_(std::move(core)), path_(path), core_(client_.get(), path, options) {}
   ~BlockingFileWriter() override;
 
   using FileWriter::Append;
@@ -28,6 +33,7 @@ class BlockingFileWriter : public FileWriter {
   const std::string& path() const override { return path_; }
 
  private:
+  static absl::StatusOr<std::unique_ptr<FileWriter>> Open(std::unique_ptr<BlockingFileWriter> writer);
   absl::Status Submit(std::optional<OutgoingPacket> packet);
   absl::Status Publish();
   // What a call that did not end well returns: the writer's own error, if it has one.

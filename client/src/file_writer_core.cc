@@ -14,9 +14,16 @@ constexpr absl::Duration kStampPause = absl::Milliseconds(50);  // Before the Na
 }  // namespace
 
 FileWriterCore::FileWriterCore(ClientCore* core, std::string path, CreateOptions options)
+    : FileWriterCore(core, std::move(path), options, std::nullopt) {}
+
+FileWriterCore::FileWriterCore(ClientCore* core, std::string path, AppendOptions options)
+    : FileWriterCore(core, std::move(path), CreateOptions(), options) {}
+
+FileWriterCore::FileWriterCore(ClientCore* core, std::string path, CreateOptions options, std::optional<AppendOptions> append)
     : core_(core),
       executor_(core->NextExecutor()),
       options_(options),
+      append_(append),
       group_(executor_),
       progress_(core->env()),
       file_(Scope(executor_, &group_), core, &progress_) {
@@ -24,15 +31,20 @@ FileWriterCore::FileWriterCore(ClientCore* core, std::string path, CreateOptions
   file_.sync_on_close = core->options().close_sync == CloseSync::kData;
 }
 
-FileWriterCore::~FileWriterCore() { DropLease(); }
+FileWriterCore::~FileWriterCore() { GiveUpLease(); }
 
 Awaitable<absl::Status> FileWriterCore::Open() {
   const absl::StatusOr<v1::GetServerDefaultsResponse> defaults = co_await core_->namenode().Defaults(file_.scope);
   CO_RETURN_IF_ERROR(defaults.status());
   file_.pool_id = defaults->pool_id();
   if (defaults->bytes_per_checksum() != 0) file_.bytes_per_checksum = defaults->bytes_per_checksum();
-  absl::Status created = co_await CreateFile(&*defaults);
-  CO_RETURN_IF_ERROR(created);
+  absl::Status opened;
+  if (append_) {
+    opened = co_await AppendFile();
+  } else {
+    opened = co_await CreateFile(&*defaults);
+  }
+  CO_RETURN_IF_ERROR(opened);
   group_.Spawn("writer", [this] { return WriteBlocks(); });
   co_return absl::OkStatus();
 }
@@ -64,21 +76,53 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
       if (created->status().block_size_bytes() != 0) block_size = created->status().block_size_bytes();
       break;
     }
+    NoteIfUncertain(created.status());
     if (KindOf(created.status()) != ErrorKind::kNoTargets || request.excluded().empty()) co_return created.status();
     core_->excluded().Clear();  // Better a node that failed a while ago than none.
     const bool again = co_await pace.Wait();
     if (!again) co_return pace.GiveUp(created.status());
   }
+  BeginWriting(block_size);
+  co_return absl::OkStatus();
+}
+
+Awaitable<absl::Status> FileWriterCore::AppendFile() {
+  v1::AppendRequest request;
+  request.set_path(file_.path);
+  request.set_new_block(append_->new_block);
+  request.set_client_host(core_->host());
+  const absl::StatusOr<v1::AppendResponse> opened =
+      co_await core_->namenode().Mutate(file_.scope, &api::ClientNamenode::Append, std::move(request));
+  if (!opened.ok()) {
+    NoteIfUncertain(opened.status());
+    co_return opened.status();
+  }
+  file_.inode_id = opened->status().inode_id();
+  BeginWriting(opened->status().block_size_bytes());
+  if (opened->has_last_block()) {
+    absl::Status unsupported = MakeError(ErrorKind::kUnsupported,
+                                         fmt::format("{}: its last block is not full; append a block of its own (new_block)", file_.path));
+    Fail(unsupported);
+    co_return unsupported;
+  }
+  co_return absl::OkStatus();
+}
+
+void FileWriterCore::NoteIfUncertain(const absl::Status& status) {
+  const ErrorKind kind = KindOf(status);
+  if (kind == ErrorKind::kNone || kind == ErrorKind::kCancelled || kind == ErrorKind::kSlotExpired) core_->NoteUncertainOpen();
+}
+
+void FileWriterCore::BeginWriting(uint64_t block_size) {
   has_lease_ = true;
   core_->leases().Add();
   PacketCutter::Options cut;
   cut.block_size = block_size;
-  cut.packet_bytes = std::clamp<size_t>(client.packet_bytes, file_.bytes_per_checksum, 4 << 20);
+  cut.packet_bytes = std::clamp<size_t>(core_->options().packet_bytes, file_.bytes_per_checksum, 4 << 20);
   cut.bytes_per_checksum = file_.bytes_per_checksum;
   cut.checksum = file_.checksum;
   cut.sync_file_end = file_.sync_on_close;
   cutter_.emplace(cut);
-  co_return absl::OkStatus();
 }
 
 Awaitable<absl::Status> FileWriterCore::PushAll(std::optional<OutgoingPacket> packet) {
@@ -311,13 +355,13 @@ absl::Status FileWriterCore::EndedBy() const {
 
 void FileWriterCore::Fail(const absl::Status& status) {
   progress_.Fail(status);
-  DropLease();
+  GiveUpLease();
   file_.changed.Set();
 }
 
 void FileWriterCore::Abort() {
   progress_.Fail(MakeError(ErrorKind::kCancelled, fmt::format("{}: aborted", file_.path)));
-  DropLease();
+  GiveUpLease();
   group_.Stop();
 }
 
@@ -328,6 +372,12 @@ Awaitable<void> FileWriterCore::Shutdown() {
 
 void FileWriterCore::DropLease() {
   if (has_lease_.exchange(false)) core_->leases().Remove();
+}
+
+void FileWriterCore::GiveUpLease() {
+  if (!has_lease_.exchange(false)) return;
+  core_->leases().Remove();
+  core_->leases().Release(file_.inode_id);
 }
 
 }  // namespace cairn::client

@@ -27,11 +27,13 @@ namespace cairn::client {
 class FileWriterCore {
  public:
   FileWriterCore(ClientCore* core, std::string path, CreateOptions options);
+  // For an existing file, which is opened for more.
+  FileWriterCore(ClientCore* core, std::string path, AppendOptions options);
   ~FileWriterCore();
   FileWriterCore(const FileWriterCore&) = delete;
   FileWriterCore& operator=(const FileWriterCore&) = delete;
 
-  // Creates the file. First of all calls.
+  // Creates the file, or opens it for more. First of all calls.
   Awaitable<absl::Status> Open();
   Awaitable<absl::Status> Append(std::span<const char> data);  // `data` outlives the call.
   Awaitable<absl::Status> Flush();
@@ -58,7 +60,11 @@ class FileWriterCore {
   int recoveries() const { return recoveries_; }
 
  private:
+  FileWriterCore(ClientCore* core, std::string path, CreateOptions options, std::optional<AppendOptions> append);
   Awaitable<absl::Status> CreateFile(const v1::GetServerDefaultsResponse* defaults);
+  Awaitable<absl::Status> AppendFile();
+  void BeginWriting(uint64_t block_size);  // The file is ours.
+  void NoteIfUncertain(const absl::Status& status);
   Awaitable<void> WriteBlocks();
   Awaitable<absl::Status> WriteOneBlock();
   Awaitable<absl::StatusOr<v1::LocatedBlock>> NextBlock();
@@ -68,10 +74,13 @@ class FileWriterCore {
   absl::Status EndedBy() const;  // The sticky error, or kCancelled.
   void Fail(const absl::Status& status);
   void DropLease();
+  // The file stays unfinished: the NameNode is told, so that its other writers' renewals do not keep it.
+  void GiveUpLease();
 
   ClientCore* const core_;
   Executor* const executor_;
   const CreateOptions options_;
+  const std::optional<AppendOptions> append_;
   TaskGroup group_;
   WriteProgress progress_;
   FileBeingWritten file_;

@@ -3,6 +3,9 @@
 #include "common/status.h"
 
 namespace cairn::client {
+namespace {
+constexpr absl::Duration kDrainStep = absl::Milliseconds(2);  // Between looks at what is still on its way.
+}  // namespace
 
 void LeaseRenewer::Add() {
   if (writers_.fetch_add(1) != 0) return;
@@ -25,6 +28,25 @@ Awaitable<void> LeaseRenewer::Run() {
   running_ = false;
   // A writer that came between the last look and here found `running_` set.
   if (writers_.load() > 0 && !scope_.group->stopping()) scope_.group->Spawn("lease renewal", [this] { return Run(); });
+}
+
+void LeaseRenewer::Release(uint64_t inode_id) {
+  releasing_.fetch_add(1);
+  scope_.group->Spawn("lease release", [this, inode_id] { return Tell(inode_id); });
+}
+
+Awaitable<void> LeaseRenewer::Tell(uint64_t inode_id) {
+  v1::ReleaseLeaseRequest request;
+  request.set_inode_id(inode_id);
+  const auto told = co_await namenode_->Mutate(scope_, &api::ClientNamenode::ReleaseLease, std::move(request));
+  IgnoreError(told.status(), "then the lease runs out by itself");
+  releasing_.fetch_sub(1);
+}
+
+Awaitable<absl::Status> LeaseRenewer::Drain(SteadyTime deadline) {
+  while (releasing_.load() > 0 && scope_.executor->clock().Now() < deadline && !scope_.group->stopping())
+    co_await SleepUntil(scope_.executor, scope_.executor->clock().Now() + kDrainStep);
+  co_return absl::OkStatus();
 }
 
 }  // namespace cairn::client

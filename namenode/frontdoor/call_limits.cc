@@ -39,6 +39,7 @@ v1::Mutation::Limits ToMutationLimits(const CallLimits& limits) {
   out.set_max_xattrs(limits.max_xattrs);
   out.set_max_xattr_bytes(limits.max_xattr_bytes);
   out.set_permissions_enabled(limits.permissions_enabled);
+  out.set_lease_soft_limit_ms(absl::ToInt64Milliseconds(limits.lease_soft_limit));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "cairn/client_namenode.pb.h"
 #include "cairn/namespace.pb.h"
 
@@ -25,6 +26,7 @@ struct CallLimits {
   uint64_t max_xattr_bytes = 16 << 10;        // dfs.namenode.fs-limits.max-xattr-size.
   // dfs.permissions.enabled, which is true unless set. Here false: a NameNode that is put together in a program says itself who may what.
   bool permissions_enabled = false;
+  absl::Duration lease_soft_limit = absl::Seconds(60);  // cairn.namenode.lease-soft-limit.
 };
 
 inline constexpr size_t kMaxLocatedBlocks = 1000;

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "namenode/frontdoor/audited_call.h"
 #include "namenode/frontdoor/client_service.h"
+#include "namenode/namespace/lease_rules.h"
 
 namespace cairn::namenode {
 
@@ -78,6 +79,58 @@ void ClientService::Submit(Call<Request, Response> call, v1::Mutation mutation,
                      Answer(call, std::move(response));
                    });
                  });
+}
+
+template <class Request, class Response>
+void ClientService::SubmitOverLease(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+                                    void (ClientService::*again)(Call<Request, Response>),
+                                    absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
+  if (call.took_over) return Submit<Request, Response>(std::move(call), std::move(mutation), std::move(fill));
+  v1::Mutation take_over = NewMutation(call);
+  take_over.set_sequence(0);  // The call's own retry row is for its own answer.
+  v1::Mutation::RecoverLease& recover = *take_over.mutable_recover_lease();
+  if (mutation.has_create()) {
+    recover.set_path(mutation.create().path());
+    *recover.mutable_lease_seen() = mutation.create().lease_seen();
+  } else if (mutation.has_append()) {
+    recover.set_path(mutation.append().path());
+    *recover.mutable_lease_seen() = mutation.append().lease_seen();
+  } else {
+    recover.set_path(mutation.truncate().path());
+    *recover.mutable_lease_seen() = mutation.truncate().lease_seen();
+  }
+  space_->Submit(std::move(mutation), [this, operation, call = std::move(call), take_over = std::move(take_over), again,
+                                       fill = std::move(fill)](absl::StatusOr<v1::MutationResult> result) mutable {
+    Executor* const reader = call.reader;
+    reader->Post([this, operation, call = std::move(call), take_over = std::move(take_over), again, fill = std::move(fill),
+                  result = std::move(result)]() mutable {
+      if (ReasonOf(result.status()) == kMayBeTakenOver) return TakeOver(operation, std::move(call), std::move(take_over), again);
+      if (!result.ok()) return call.done(result.status());
+      Response response;
+      if (const absl::Status status = fill(*result, response); !status.ok()) return call.done(status);
+      Answer(call, std::move(response));
+    });
+  });
+}
+
+template <class Request, class Response>
+void ClientService::TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+                             void (ClientService::*again)(Call<Request, Response>)) {
+  call.took_over = true;
+  space_->Submit(std::move(mutation), [this, operation, call = std::move(call), again](absl::StatusOr<v1::MutationResult> result) mutable {
+    Executor* const reader = call.reader;
+    reader->Post([this, operation, call = std::move(call), again, result = std::move(result)]() mutable {
+      if (!result.ok()) return call.done(result.status());
+      if (result->done()) return (this->*again)(std::move(call));
+      Error error;
+      error.kind = ErrorKind::kBeingWritten;
+      error.reason = std::string(kRecovering);
+      error.path = result->path();
+      error.message = fmt::format("Failed to {} {} for {} because lease recovery is in progress. Try again later", operation, error.path,
+                                  call.header.client_name());
+      call.done(MakeError(std::move(error)));
+    });
+  });
 }
 
 }  // namespace cairn::namenode

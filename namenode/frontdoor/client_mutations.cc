@@ -106,16 +106,18 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
   if (!call.header.client_name().empty()) {
     if (const absl::Status renewed = leases_->Renew(call.header.client_name()); !renewed.ok()) return call.done(renewed);
   }
+  if (!request.overwrite()) SeeLease(*view, request.path(), call.header.client_name(), create.mutable_lease_seen());
   const bool with_first_block = request.with_first_block();
-  Submit<v1::CreateRequest, v1::CreateResponse>(std::move(call), std::move(mutation),
-                                                [this, with_first_block](const v1::MutationResult& result, v1::CreateResponse& response) {
-                                                  *response.mutable_status() = ToFileStatus(result.inode(), result.path());
-                                                  if (!with_first_block) return absl::OkStatus();
-                                                  absl::StatusOr<v1::LocatedBlock> located = Locate(result);
-                                                  RETURN_IF_ERROR(located.status());
-                                                  *response.mutable_first_block() = *std::move(located);
-                                                  return absl::OkStatus();
-                                                });
+  SubmitOverLease<v1::CreateRequest, v1::CreateResponse>(
+      kCreateFile, std::move(call), std::move(mutation), &ClientService::OnCreate,
+      [this, with_first_block](const v1::MutationResult& result, v1::CreateResponse& response) {
+        *response.mutable_status() = ToFileStatus(result.inode(), result.path());
+        if (!with_first_block) return absl::OkStatus();
+        absl::StatusOr<v1::LocatedBlock> located = Locate(result);
+        RETURN_IF_ERROR(located.status());
+        *response.mutable_first_block() = *std::move(located);
+        return absl::OkStatus();
+      });
 }
 
 void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> call) {

@@ -142,7 +142,9 @@ void ClientService::OnGetContentSummary(Call<v1::GetContentSummaryRequest, v1::G
 v1::LocatedBlock ClientService::LocateForReader(const BlockOfFile& block, const std::string& host) {
   v1::LocatedBlock located;
   located.mutable_block()->set_id(block.id.value());
-  located.mutable_block()->set_generation_stamp(block.record.generation_stamp());
+  // Until an append's pipeline is known to stand its replicas have the stamp of before, at least.
+  const uint64_t from = block.record.append_from_stamp();
+  located.mutable_block()->set_generation_stamp(from != 0 ? from : block.record.generation_stamp());
   located.mutable_block()->set_length_bytes(block.record.length_bytes());
   located.set_offset_bytes(block.offset_bytes);
   located.set_under_construction(block.record.state() != v1::COMMITTED);

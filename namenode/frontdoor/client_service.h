@@ -71,6 +71,7 @@ class ClientService : public api::ClientNamenode {
     Request request;
     Executor* reader = nullptr;
     api::Done<Response> done;
+    bool took_over = false;  // A lease that had run out was taken over for it: not again.
   };
   struct DeleteProgress;
 
@@ -108,6 +109,21 @@ class ClientService : public api::ClientNamenode {
 
   // True if the call of this header acted before: its answer is in the snapshot, and it needs nothing chosen.
   bool HasActed(const ReadView& view, const v1::RequestHeader& header) const;
+  // What is to be said of the lease that stands in the way of `call`; nothing of the caller's own.
+  void SeeLease(const ReadView& view, const std::string& path, const std::string& caller, v1::Mutation::LeaseSeen* seen) const;
+  // Submit; but if a lease that has run out stands in the way it is taken over first, and `again` makes the call anew once that has closed
+  // the file. Else the caller is told that it is being recovered.
+  template <class Request, class Response>
+  void SubmitOverLease(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+                       void (ClientService::*again)(Call<Request, Response>),
+                       absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill);
+  template <class Request, class Response>
+  void TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+                void (ClientService::*again)(Call<Request, Response>));
+  // The block of `file` in which the byte before `end` lies, and where it is held now.
+  template <class Operation>
+  absl::Status FindHeld(const ReadView& view, const v1::INodeRecord& file, uint64_t end, Operation* operation);
+  void ReleaseAll(Call<v1::ReleaseLeaseRequest, v1::ReleaseLeaseResponse> call);
   absl::StatusOr<v1::Mutation::Commit> ToCommit(const v1::CommittedBlock& block, const ReadView& view);
   absl::StatusOr<v1::LocatedBlock> Locate(const v1::MutationResult& result);
   // A block with its replicas, nearest to `host` first, and a token to read them.

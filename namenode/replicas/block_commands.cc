@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/block_token.h"
 #include "common/error.h"
 #include "common/status.h"
 #include "namenode/replicas/block_manager.h"
@@ -75,19 +74,7 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
     repair.targets.push_back(location->datanode().uuid());
     *transfer->add_targets() = *std::move(location);
   }
-  if (!identity_.keys.empty()) {
-    const v1::BlockTokenKey& key =
-        *std::max_element(identity_.keys.begin(), identity_.keys.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
-    BlockTokenClaims claims;
-    claims.pool_id = identity_.pool_id;
-    claims.block = judged.block;
-    claims.stamp = GenerationStamp(record.generation_stamp());
-    claims.modes =
-        static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) | static_cast<uint8_t>(TokenMode::kTransfer);
-    claims.epoch = identity_.epoch;
-    claims.expires_ms = absl::ToUnixMillis(parts_.clock->WallNow() + options_.repair_timeout + kTokenLife);
-    transfer->set_token(SealBlockToken(key, claims));
-  }
+  transfer->set_token(WriterToken(judged.block, GenerationStamp(record.generation_stamp()), options_.repair_timeout + kTokenLife));
   repairs_.Started(std::move(repair), parts_.clock->Now());
   sessions_.at(source)->Queue(std::move(command));
   return true;
@@ -104,6 +91,8 @@ absl::Status BlockManager::OnCommandsOpened(const std::shared_ptr<CommandSession
   }
   sessions_[uuid] = session;
   OnReportsLost(uuid);  // What the broken stream swallowed is sent again.
+  recoveries_.PrimaryFound(parts_.clock->Now());
+  StartRecoveriesSoon();
   return absl::OkStatus();
 }
 
@@ -111,6 +100,7 @@ void BlockManager::OnCommandsClosed(const CommandSession& session) {
   const auto found = sessions_.find(session.datanode_uuid());
   if (found == sessions_.end() || found->second.get() != &session) return;
   repairs_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
+  recoveries_.PrimaryLost(session.datanode_uuid(), parts_.clock->Now());
   resend_.erase(session.datanode_uuid());
   sessions_.erase(found);
 }
@@ -123,6 +113,7 @@ void BlockManager::EndSessions(const absl::Status& status) {
 void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp::Outcome& outcome) {
   IgnoreError(parts_.registry->Heard(session.datanode_uuid(), session.incarnation()), "a superseded DataNode's word changes nothing here");
   repairs_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
+  recoveries_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
 }
 
 std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const CommandSession& session, size_t limit) {

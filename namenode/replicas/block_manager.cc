@@ -25,13 +25,19 @@ RepairQueue::Limits RepairLimits(const ReplicaPlane::Options& options) {
   return limits;
 }
 
+RecoveryQueue::Limits RecoveryLimits(const ReplicaPlane::Options& options) {
+  RecoveryQueue::Limits limits;
+  limits.first_round = options.recovery_round;
+  return limits;
+}
+
 // No two NameNode starts share a command id.
 uint64_t FirstCommandId(Epoch epoch) { return (epoch.value() << 40) + 1; }
 
 }  // namespace
 
-BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random,
-                           AskStorage ask)
+BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts,
+                           GenerationStamp next_stamp, Random random, AskStorage ask)
     : options_(options),
       identity_(identity),
       parts_(parts),
@@ -40,6 +46,8 @@ BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPl
       started_(parts.clock->Now()),
       invalidations_({}, FirstCommandId(identity.epoch)),
       repairs_(RepairLimits(options)),
+      recoveries_(RecoveryLimits(options)),
+      first_own_stamp_(next_stamp),
       next_command_id_(FirstCommandId(identity.epoch) + (uint64_t{1} << 39)),
       keep_unknown_(options.keep_unknown_replicas) {}
 
@@ -114,6 +122,11 @@ void BlockManager::Act(const Judged& judged, bool asking) {
   const BlockVerdict& verdict = judged.verdict;
   const SteadyTime now = parts_.clock->Now();
   const bool committed = verdict.wanted > 0;
+  if (judged.evidence.record && judged.evidence.record->state() == v1::UNDER_RECOVERY) {
+    NeedRecovery(judged.block);
+  } else if (recoveries_.Settled(judged.block)) {
+    StartRecoveriesSoon();  // There is room for another.
+  }
   if (verdict.under_replicated) {
     if (!repairs_.Need(judged.block, verdict.present, now)) scan_wanted_ = true;
   } else {
@@ -225,6 +238,7 @@ void BlockManager::Tick() {
   if (!due.empty()) JudgeNow(due, true);
   repairs_.Expire(now);
   StartRepairs();
+  StartRecoveries();
   if (now >= next_resend_) {
     next_resend_ = now + kResendCheck;
     for (const auto& [uuid, session] : sessions_) {
@@ -318,6 +332,8 @@ void BlockManager::PublishFigures() {
   figures.invalidations_waiting = invalidations_.waiting();
   figures.invalidations_told = invalidations_.told();
   figures.command_sessions = sessions_.size();
+  figures.recovering_blocks = recoveries_.size();
+  figures.oldest_recovery = recoveries_.OldestAge(parts_.clock->Now());
   figures.unknown_replicas_kept = keep_unknown_;
   board_.Set(figures);
 }

@@ -17,6 +17,7 @@
 #include "namenode/replicas/command_session.h"
 #include "namenode/replicas/datanode_registry.h"
 #include "namenode/replicas/invalidation_queue.h"
+#include "namenode/replicas/recovery_queue.h"
 #include "namenode/replicas/repair_queue.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/replicas/report_applier.h"
@@ -45,13 +46,17 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   // Asks a storage, through its DataNode's report stream, what it has of a block.
   using AskStorage = std::function<void(std::string datanode_uuid, std::string storage_uuid, BlockId block)>;
 
-  BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, Random random, AskStorage ask);
+  // `next_stamp`: the namespace's, before anything was changed by this NameNode.
+  BlockManager(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity, Parts parts, GenerationStamp next_stamp,
+               Random random, AskStorage ask);
 
   void Judge(std::vector<BlockId> blocks);
   void OnFreed(const std::vector<BlockId>& blocks);
   void OnReportEffects(Incarnation incarnation, const ReportEffects& effects);
   void OnReportsLost(const std::string& datanode_uuid);
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid);
+  // A round of a block's recovery came to nothing.
+  void OnRecoveryFailed(BlockId block, GenerationStamp recovery_id, const std::string& why);
   void RequestScan() { scan_wanted_ = true; }
   void KeepUnknown() { keep_unknown_ = true; }
   void DeleteUnknown() {
@@ -86,6 +91,20 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void AskExpected(const Judged& judged);
   void StartRepairs();
   bool StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes);
+  void NeedRecovery(BlockId block);
+  void StartRecoveriesSoon();
+  void StartRecoveries();
+  void StartRecovery(BlockId block, const v1::BlockRecord& record);
+  void OnRoundBegun(BlockId block, const absl::StatusOr<v1::BlockRecord>& record);
+  // The DataNode whose turn it is, of those that hold a replica and can be told; none if there is none now, or only crowded ones.
+  struct Primary {
+    std::string datanode_uuid;
+    bool crowded = false;
+  };
+  Primary PrimaryFor(BlockId block, const v1::BlockRecord& record) const;
+  void SendRecover(BlockId block, const v1::BlockRecord& record);
+  // Lets its bearer do all with the block at that stamp.
+  std::string WriterToken(BlockId block, GenerationStamp stamp, absl::Duration life) const;
   void ScanStep();
   bool ScanStorageStep();
   bool ScanAllStep();
@@ -118,6 +137,9 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   const SteadyTime started_;
   InvalidationQueue invalidations_;
   RepairQueue repairs_;
+  RecoveryQueue recoveries_;
+  bool recoveries_posted_ = false;
+  GenerationStamp first_own_stamp_;  // Stamps from here on were given out by this NameNode.
   uint64_t next_command_id_;
   bool keep_unknown_ = false;
   bool starting_ = true;

@@ -226,6 +226,7 @@ std::optional<StorageStanding> DatanodeRegistry::StandingOf(StorageNumber number
   standing.marked = node->marked;
   standing.floor = storage->floor;
   standing.remaining_bytes = storage->statistics.remaining_bytes();
+  standing.silent = clock_->Now() - node->heard;
   return standing;
 }
 

@@ -30,6 +30,7 @@ struct StorageStanding {
   bool marked = false;              // The mark of this epoch was sent in this incarnation.
   uint64_t floor = kNothingWalked;  // This incarnation's walk has passed all ids from here on.
   uint64_t remaining_bytes = 0;
+  absl::Duration silent;  // Since its node was last heard of.
 };
 
 // The DataNodes that have registered with this NameNode, and when each was last heard on any lane.

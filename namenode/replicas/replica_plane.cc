@@ -60,7 +60,7 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
     BlockManager::AskStorage ask = [weak = weak_from_this()](std::string node, std::string storage, BlockId block) {
       if (const std::shared_ptr<Core> self = weak.lock()) self->AskStorage(std::move(node), std::move(storage), block);
     };
-    blocks_ = std::make_shared<BlockManager>(options_, identity_, parts, random, std::move(ask));
+    blocks_ = std::make_shared<BlockManager>(options_, identity_, parts, GenerationStamp(next_stamp_.load()), random, std::move(ask));
     ScheduleTick();
     ScheduleSync();
     return absl::OkStatus();
@@ -75,6 +75,8 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) {
     return std::make_shared<CommandSession>(identity_.epoch, blocks_, executor_, std::move(handler));
   }
+
+  void CommitBlockRecovery(const v1::CommitBlockRecoveryRequest& request, api::Done<v1::CommitBlockRecoveryResponse> done);
 
   absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const ReplicaPlane::TargetRequest& request);
   ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) {
@@ -220,6 +222,42 @@ void Core::Heartbeat(const v1::HeartbeatRequest& request, api::Done<v1::Heartbea
   done(std::move(response));
 }
 
+// --- block recovery
+
+void Core::CommitBlockRecovery(const v1::CommitBlockRecoveryRequest& request, api::Done<v1::CommitBlockRecoveryResponse> done) {
+  if (absl::Status known = registry_.Heard(request.datanode_uuid(), Incarnation(request.incarnation())); !known.ok())
+    return done(std::move(known));
+  const BlockId block(request.block().id());
+  const GenerationStamp id(request.recovery_id());
+  if (request.has_error()) {
+    PostToBlocks([block, id, why = request.error().message()](BlockManager& blocks) { blocks.OnRecoveryFailed(block, id, why); });
+    return done(v1::CommitBlockRecoveryResponse());
+  }
+  v1::Mutation::CommitBlockRecovery found;
+  *found.mutable_block() = request.block();
+  found.set_recovery_id(request.recovery_id());
+  found.set_drop(request.drop());
+  for (const std::string& uuid : request.storage_uuids()) {
+    const std::optional<StorageNumber> number = registry_.NumberOf(uuid);
+    if (!number) return done(MakeError(ErrorKind::kUnregistered, "storage " + uuid + " has not registered with this NameNode"));
+    found.add_storages(static_cast<uint32_t>(number->value()));
+  }
+  for (const v1::CommitBlockRecoveryRequest::StorageOutcome& outcome : request.outcomes()) {
+    const std::optional<StorageNumber> number = registry_.NumberOf(outcome.storage_uuid());
+    if (!number || !outcome.answered()) continue;
+    found.add_answered(static_cast<uint32_t>(number->value()));
+    if (!outcome.found() || outcome.replica().length_bytes() == 0) found.add_empty(static_cast<uint32_t>(number->value()));
+  }
+  space_->CommitBlockRecovery(std::move(found), [weak = weak_from_this(), block, id, done = std::move(done)](absl::Status status) mutable {
+    if (status.ok()) return done(v1::CommitBlockRecoveryResponse());
+    if (const std::shared_ptr<Core> self = weak.lock(); self && !self->stopped_) {
+      self->PostToBlocks(
+          [block, id, why = std::string(status.message())](BlockManager& blocks) { blocks.OnRecoveryFailed(block, id, why); });
+    }
+    done(std::move(status));
+  });
+}
+
 absl::StatusOr<std::vector<StorageNumber>> Core::ChooseTargets(const ReplicaPlane::TargetRequest& request) {
   PlacementRequest placement;
   placement.replication = request.replication;
@@ -358,7 +396,7 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void CommitBlockRecovery(api::CallContext context, v1::CommitBlockRecoveryRequest request,
                            api::Done<v1::CommitBlockRecoveryResponse> done) override {
     static_cast<void>(context);
-    done(MakeError(ErrorKind::kUnsupported, "recovery " + std::to_string(request.recovery_id()) + " was not asked for"));
+    core_->CommitBlockRecovery(request, std::move(done));
   }
   std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext context,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {

@@ -25,6 +25,10 @@ class NamespaceForReplicas {
   // Gives numbers to storages that have none (one mutation); answers all, in order.
   virtual void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
                                 absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) = 0;
+  // Takes another recovery id for a block under recovery, and answers its row; kStaleGeneration if it is not under recovery any more.
+  virtual void StartBlockRecovery(InodeId inode, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) = 0;
+  // What a round of recovery has found; refused if it is not the newest one.
+  virtual void CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) = 0;
   // A DataNode has heard of a next block id or stamp above ours: this namespace was rolled back (a restored
   // backup). The counters are to jump to at least these, and Options::keep_unknown_replicas is to be set at
   // every later start until an operator confirms.
@@ -52,6 +56,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
     absl::Duration repair_timeout = absl::Minutes(5);
     size_t max_repairs_per_node = 4;
     uint32_t min_replication = 1;
+    absl::Duration recovery_round = absl::Seconds(10);  // What a block's recovery may take at first; doubles with each round.
     absl::Duration walk_period = absl::Hours(6);
     bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
   };
@@ -68,6 +73,8 @@ class ReplicaPlane : public api::DatanodeNamenode {
     uint64_t invalidations_waiting = 0;
     uint64_t invalidations_told = 0;  // Sent and unanswered.
     uint64_t command_sessions = 0;
+    uint64_t recovering_blocks = 0;
+    absl::Duration oldest_recovery = absl::ZeroDuration();
     bool unknown_replicas_kept = false;
     absl::Duration oldest_repair = absl::ZeroDuration();
     absl::Duration oldest_invalidation = absl::ZeroDuration();

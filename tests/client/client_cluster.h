@@ -42,6 +42,11 @@ class ClientCluster {
   testing::SimWorld& world() { return world_; }
   SteadyTime began() const { return began_; }
 
+  // The client goes; its writers and readers must be gone.
+  void CloseClient() {
+    files_.reset();
+    core_.reset();
+  }
   void StopNamenode() { service_.Withdraw(); }
   void StartNamenode() { service_.Serve(namenode_process_, &namenode_); }
 

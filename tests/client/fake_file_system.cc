@@ -95,6 +95,26 @@ absl::StatusOr<std::unique_ptr<FileWriter>> FakeFileSystem::Create(const std::st
   return std::make_unique<FakeWriter>(this, path);
 }
 
+absl::StatusOr<std::unique_ptr<FileWriter>> FakeFileSystem::Append(const std::string& path, AppendOptions) {
+  if (!entries.contains(path)) return Missing(path);
+  return std::make_unique<FakeWriter>(this, path);
+}
+
+absl::StatusOr<bool> FakeFileSystem::Truncate(const std::string& path, uint64_t length_bytes) {
+  const auto it = entries.find(path);
+  if (it == entries.end()) return Missing(path);
+  if (length_bytes > it->second.data.size()) return MakeError(ErrorKind::kInvalidArgument, "Cannot truncate to a larger file size");
+  it->second.data.resize(length_bytes);
+  return recoveries_to_wait_for == 0;
+}
+
+absl::StatusOr<bool> FakeFileSystem::RecoverLease(const std::string& path) {
+  if (!entries.contains(path)) return Missing(path);
+  if (recoveries_to_wait_for == 0) return true;
+  --recoveries_to_wait_for;
+  return false;
+}
+
 absl::StatusOr<std::unique_ptr<FileReader>> FakeFileSystem::Open(const std::string& path) {
   const auto it = entries.find(path);
   if (it == entries.end()) return Missing(path);
@@ -104,7 +124,12 @@ absl::StatusOr<std::unique_ptr<FileReader>> FakeFileSystem::Open(const std::stri
 absl::StatusOr<FileStatus> FakeFileSystem::GetFileStatus(const std::string& path) {
   const auto it = entries.find(path);
   if (it == entries.end()) return Missing(path);
-  return StatusOf(path, it->second);
+  FileStatus status = StatusOf(path, it->second);
+  if (recoveries_to_wait_for > 0) {
+    --recoveries_to_wait_for;
+    status.under_construction = true;
+  }
+  return status;
 }
 
 absl::StatusOr<std::vector<FileStatus>> FakeFileSystem::List(const std::string& path) {

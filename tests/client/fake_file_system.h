@@ -44,8 +44,12 @@ class FakeFileSystem : public FileSystem {
   std::vector<size_t> deleted_together;  // Paths of each DeleteMany.
   int deleted_alone = 0;                 // Calls of Delete.
   absl::Status fail_rename;
+  int recoveries_to_wait_for = 0;  // How often RecoverLease, and a status after a truncate, still answer "not yet".
 
   absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options) override;
+  absl::StatusOr<std::unique_ptr<FileWriter>> Append(const std::string& path, AppendOptions options) override;
+  absl::StatusOr<bool> Truncate(const std::string& path, uint64_t length_bytes) override;
+  absl::StatusOr<bool> RecoverLease(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) override;
   absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) override;
   absl::StatusOr<bool> Exists(const std::string& path) override { return entries.contains(path); }

@@ -12,7 +12,8 @@ namespace {
 
 const std::set<std::string> kMutations = {
     "Create", "AddBlock",   "AbandonBlock", "UpdateBlockForPipeline", "UpdatePipeline", "Fsync", "Complete", "Mkdirs", "Rename",
-    "Delete", "DeleteMany", "SetQuota",     "SetReplication",         "Concat"};
+    "Delete", "DeleteMany", "SetQuota",     "SetReplication",         "Concat",
+    "Append", "Truncate",   "RecoverLease", "ReleaseLease"};
 
 absl::Status Wrong(std::string what) { return MakeError(ErrorKind::kInvalidArgument, std::move(what)); }
 
@@ -372,5 +373,62 @@ CAIRN_UNSUPPORTED_CALL(RemoveXattr)
 CAIRN_UNSUPPORTED_CALL(GetXattrs)
 CAIRN_UNSUPPORTED_CALL(CheckAccess)
 #undef CAIRN_UNSUPPORTED_CALL
+absl::StatusOr<v1::AppendResponse> FakeNamenode::DoAppend(const v1::AppendRequest& request) {
+  const auto it = files.find(request.path());
+  if (it == files.end()) return MakeError(ErrorKind::kNotFound, request.path() + ": not found");
+  File& file = it->second;
+  if (file.open) {
+    Error error;
+    error.kind = ErrorKind::kBeingWritten;
+    error.reason = file.holder == request.header().client_name() ? "ALREADY_OPEN_BY_YOU" : "HELD_BY_OTHER";
+    error.message = request.path() + " is being written";
+    return MakeError(std::move(error));
+  }
+  file.open = true;
+  file.holder = request.header().client_name();
+  v1::AppendResponse response;
+  if (!file.blocks.empty() && !request.new_block() && file.blocks.back().block.length_bytes() < file.block_size) {
+    BlockState& last = file.blocks.back();
+    response.set_old_generation_stamp(last.block.generation_stamp());
+    last.block.set_generation_stamp(next_stamp_++);
+    last.committed = false;
+    std::erase_if(last.expected, [&](const v1::StorageLocation& e) { return !last.acknowledged.contains(e.storage_uuid()); });
+    last.acknowledged.clear();
+    v1::LocatedBlock& located = *response.mutable_last_block();
+    *located.mutable_block() = last.block;
+    located.set_offset_bytes(file.length() - last.block.length_bytes());
+    located.set_under_construction(true);
+    if (tokens) located.set_token(fmt::format("token of {}", last.block.id()));
+    for (const v1::StorageLocation& node : last.expected) *located.add_locations() = node;
+  }
+  *response.mutable_status() = StatusOf(request.path(), file);
+  return response;
+}
+
+absl::StatusOr<v1::TruncateResponse> FakeNamenode::DoTruncate(const v1::TruncateRequest& request) {
+  const auto it = files.find(request.path());
+  if (it == files.end()) return MakeError(ErrorKind::kNotFound, request.path() + ": not found");
+  std::vector<BlockState>& blocks = it->second.blocks;
+  if (request.new_length_bytes() > it->second.length()) return Wrong("longer than the file");
+  while (!blocks.empty() && it->second.length() - blocks.back().block.length_bytes() >= request.new_length_bytes()) blocks.pop_back();
+  v1::TruncateResponse response;
+  response.set_done(it->second.length() == request.new_length_bytes());
+  if (!response.done()) it->second.open = true;
+  return response;
+}
+
+absl::StatusOr<v1::RecoverLeaseResponse> FakeNamenode::DoRecoverLease(const v1::RecoverLeaseRequest& request) {
+  const auto it = files.find(request.path());
+  if (it == files.end()) return MakeError(ErrorKind::kNotFound, request.path() + ": not found");
+  if (recovers_at_once) it->second.open = false;
+  v1::RecoverLeaseResponse response;
+  response.set_closed(!it->second.open);
+  return response;
+}
+
+absl::StatusOr<v1::ReleaseLeaseResponse> FakeNamenode::DoReleaseLease(const v1::ReleaseLeaseRequest& request) {
+  released.push_back(request.inode_id());
+  return v1::ReleaseLeaseResponse();
+}
 
 }  // namespace cairn::client

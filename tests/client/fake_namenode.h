@@ -54,6 +54,8 @@ class FakeNamenode : public api::ClientNamenode {
   std::vector<std::string> abandoned;                       // Block ids.
   std::vector<v1::ReportBadReplicasRequest::Bad> bad_replicas;
   std::vector<v1::ExcludedNode> last_excluded;
+  std::vector<uint64_t> released;          // Inodes whose lease their writer gave up; 0: all of a client.
+  bool recovers_at_once = true;            // RecoverLease closes the file; else it is only begun.
   std::vector<v1::RequestHeader> headers;  // Of mutations, in order.
   size_t rows() const { return rows_.size(); }
 

@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn::namenode::testing {
@@ -368,6 +369,7 @@ void FakeDatanode::OnCommand(v1::CommandDown command) {
     return;
   }
   commands.push_back(command);
+  if (command.has_recover()) return OnRecover(command.recover());
   if (!command.has_transfer() || !transfers) return;
   const v1::CommandDown::Transfer& transfer = command.transfer();
   const std::optional<Replica> source = Find(BlockId(transfer.block().id()));
@@ -381,6 +383,62 @@ void FakeDatanode::OnCommand(v1::CommandDown command) {
   outcome.mutable_outcome()->set_command_id(transfer.command_id());
   outcome.mutable_outcome()->set_ok(ok);
   if (command_sink_) command_sink_->Send(std::move(outcome));
+}
+
+void FakeDatanode::OnRecover(const v1::CommandDown::Recover& order) {
+  if (recovers == Recovers::kSilent) return;
+  const absl::Status done = recovers == Recovers::kFails ? absl::InternalError("told to fail") : FinishRecovery(order);
+  v1::CommandUp outcome;
+  outcome.mutable_outcome()->set_command_id(order.command_id());
+  outcome.mutable_outcome()->set_ok(done.ok());
+  outcome.mutable_outcome()->set_message(std::string(done.message()));
+  if (command_sink_) command_sink_->Send(std::move(outcome));
+}
+
+absl::Status FakeDatanode::FinishRecovery(const v1::CommandDown::Recover& order) {
+  const BlockId block(order.block().id());
+  v1::CommitBlockRecoveryRequest request;
+  request.set_datanode_uuid(uuid_);
+  request.set_incarnation(incarnation_);
+  request.set_recovery_id(order.recovery_id());
+  request.mutable_block()->set_id(order.block().id());
+  request.mutable_block()->set_generation_stamp(order.recovery_id());
+  uint64_t newest = 0, length = UINT64_MAX;
+  std::vector<std::pair<FakeDatanode*, Replica>> found;
+  bool all_empty = order.unreachable() == 0;
+  for (const v1::StorageLocation& location : order.replicas()) {
+    FakeDatanode* const peer = peers_(location.datanode().uuid());
+    v1::CommitBlockRecoveryRequest::StorageOutcome& outcome = *request.add_outcomes();
+    outcome.set_storage_uuid(location.storage_uuid());
+    outcome.set_answered(peer != nullptr && peer->connected());
+    all_empty = all_empty && outcome.answered();
+    if (!outcome.answered()) continue;
+    const std::optional<Replica> replica = peer->Find(block);
+    outcome.set_found(replica.has_value());
+    if (!replica) continue;
+    outcome.mutable_replica()->set_length_bytes(replica->length);
+    all_empty = all_empty && replica->length == 0;
+    newest = std::max(newest, replica->stamp);
+    found.emplace_back(peer, *replica);
+  }
+  for (const auto& [peer, replica] : found)
+    if (replica.stamp == newest) length = std::min(length, replica.length);
+  if (found.empty() && !all_empty) return absl::UnavailableError("nobody has it, but not all have been asked");
+  request.set_drop(all_empty);
+  if (!all_empty) {
+    if (order.has_new_length_bytes()) length = order.new_length_bytes();
+    request.mutable_block()->set_length_bytes(length);
+    for (const auto& [peer, replica] : found) {
+      if (replica.stamp != newest) continue;
+      peer->Finalize(block, order.recovery_id(), length);
+      request.add_storage_uuids(peer->storage());
+    }
+  }
+  if (namenode_ == nullptr) return absl::UnavailableError("not connected");
+  namenode_->CommitBlockRecovery({}, std::move(request), [link = link_](const absl::StatusOr<v1::CommitBlockRecoveryResponse>& answer) {
+    if (link->node != nullptr) link->node->committed = answer.status();
+  });
+  return absl::OkStatus();
 }
 
 void FakeDatanode::ActOn(const v1::InvalidateReplica& replica, uint64_t incarnation) {

@@ -67,6 +67,9 @@ class FakeDatanode {
   bool marks = true;      // Numbers a mark when it meets a higher epoch.
   bool obeys = true;      // Invalidations act at once; else they wait in `invalidations`.
   bool transfers = true;  // Transfers land at once; else they are only noted.
+  // Orders to recover a block: carried out at once over all peers that are connected; answered by a failure; or only noted.
+  enum class Recovers { kWell, kFails, kSilent };
+  Recovers recovers = Recovers::kWell;
   bool heartbeats = true;
   std::string host = "host";
   uint64_t remaining_bytes = uint64_t{1} << 40;
@@ -78,6 +81,8 @@ class FakeDatanode {
 
   void ActOn(const v1::InvalidateReplica& replica, uint64_t incarnation);
   void AnswerInvalidations();  // Acts on what waits.
+  // As the primary of a round: asks the peers, brings them to one length, tells the NameNode.
+  absl::Status FinishRecovery(const v1::CommandDown::Recover& order);
 
   // --- what it was told
   std::vector<v1::InvalidateReplica> invalidations;  // All that ever came; those that wait are the last `waiting`.
@@ -87,7 +92,9 @@ class FakeDatanode {
   uint64_t applied = 0;
   uint64_t durable = 0;
   absl::Status registered;
+  absl::Status committed;  // What the NameNode said to the last recovery.
   size_t Count(v1::ReportDown::KindCase kind) const;
+  bool connected() const { return namenode_ != nullptr; }
   bool reports_open() const { return reports_ != nullptr; }
 
  private:
@@ -104,6 +111,7 @@ class FakeDatanode {
   v1::RegisterRequest Registration() const;
   void OnDown(v1::ReportDown message);
   void OnCommand(v1::CommandDown command);
+  void OnRecover(const v1::CommandDown::Recover& order);
   void Ship();
   void WalkStep();
   uint64_t SendRange(const std::string& storage, uint64_t first, uint64_t end, bool expanded);

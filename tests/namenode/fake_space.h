@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "cairn/namespace.pb.h"
+#include "common/error.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/store/keys.h"
 
@@ -50,6 +52,39 @@ class FakeSpace : public NamespaceForReplicas {
       numbers.push_back(numbers_.emplace(datanode_uuid + "/" + uuid, StorageNumber(numbers_.size() + 1)).first->second);
     done(std::move(numbers));
   }
+  uint64_t TakeStamp() {
+    rows_[{Family::kMeta, std::string(kMetaNextGenerationStamp)}] = EncodeU64(++next_stamp_);
+    return next_stamp_ - 1;
+  }
+  std::function<void(BlockId)> on_changed;  // A block's row was changed by a mutation.
+
+  // As the namespace's, without files.
+  void StartBlockRecovery(InodeId, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) override {
+    std::optional<v1::BlockRecord> row = Block(block);
+    if (!row || row->state() != v1::UNDER_RECOVERY) return done(MakeError(ErrorKind::kStaleGeneration, "not under recovery"));
+    row->set_recovery_id(TakeStamp());
+    SetBlock(block, *row);
+    done(*row);
+  }
+  void CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) override {
+    const BlockId block(found.block().id());
+    std::optional<v1::BlockRecord> row = Block(block);
+    if (!row || row->state() != v1::UNDER_RECOVERY || row->recovery_id() != found.recovery_id())
+      return done(MakeError(ErrorKind::kStaleGeneration, "another round"));
+    if (found.drop()) {
+      if (found.empty_size() != row->expected_storages_size()) return done(MakeError(ErrorKind::kInvalidArgument, "not all answered"));
+      RemoveBlock(block);
+    } else {
+      row->set_state(v1::COMMITTED);
+      row->set_generation_stamp(found.recovery_id());
+      row->set_length_bytes(found.block().length_bytes());
+      *row->mutable_expected_storages() = found.storages();
+      row->clear_recovery_id();
+      SetBlock(block, *row);
+    }
+    done(absl::OkStatus());
+    if (on_changed) on_changed(block);
+  }
   void OnRolledBack(uint64_t at_least_block_id, uint64_t) override { rolled_back_to_ = at_least_block_id; }
   uint64_t rolled_back_to() const { return rolled_back_to_; }
 
@@ -90,6 +125,7 @@ class FakeSpace : public NamespaceForReplicas {
   BlockId next_ = kFirstBlockId;
   std::map<std::string, StorageNumber> numbers_;
   uint64_t rolled_back_to_ = 0;
+  uint64_t next_stamp_ = 5000;
 };
 
 }  // namespace cairn::namenode::testing

@@ -101,6 +101,16 @@ class FileSystem {
   // A new file, open for writing. kAlreadyExists unless overwrite; the parents are made if
   // create_parent.
   virtual absl::StatusOr<std::unique_ptr<FileWriter>> Create(const std::string& path, CreateOptions options = {}) = 0;
+  // An existing, closed file, open for more at its end. kBeingWritten while it is not closed; its
+  // Reason: ALREADY_OPEN_BY_YOU, HELD_BY_OTHER, or RECOVERING, also when this call took it over from
+  // a writer that fell silent: ask again in a second.
+  virtual absl::StatusOr<std::unique_ptr<FileWriter>> Append(const std::string& path, AppendOptions options = {}) = 0;
+  // Cuts a closed file to `length_bytes`, at most its length. False: the cut falls inside a block,
+  // which has to be recovered first; the file is closed, and as long as asked for, when that is done.
+  virtual absl::StatusOr<bool> Truncate(const std::string& path, uint64_t length_bytes) = 0;
+  // Takes a file from whoever writes it. True: it is closed; false: it will be, when its last block
+  // is recovered: ask again in a second.
+  virtual absl::StatusOr<bool> RecoverLease(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<FileReader>> Open(const std::string& path) = 0;
 
   virtual absl::StatusOr<FileStatus> GetFileStatus(const std::string& path) = 0;  // kNotFound.

@@ -13,8 +13,8 @@ namespace cairn {
 // pipeline of DataNodes in packets with a bounded window; a DataNode that fails is dropped or
 // replaced without the caller noticing.
 //
-// After an error every later call returns it. Destroyed unclosed: as Abort; the file stays open on
-// the NameNode until its lease expires.
+// After an error every later call returns it, and the file is given up: the NameNode closes it with
+// what was acknowledged, as soon as its last block is recovered. Destroyed unclosed: as Abort.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
@@ -30,8 +30,8 @@ class FileWriter {
   // Ends the file: acknowledged by all, and on disk if close_sync says so, and closed on the
   // NameNode. Idempotent once it succeeded.
   virtual absl::Status Close() = 0;
-  // Gives up at once: pending calls of the writing thread return kCancelled; the file is left
-  // unfinished.
+  // Gives up at once: pending calls of the writing thread return kCancelled; the file ends with
+  // what was acknowledged so far, when its last block is recovered.
   virtual void Abort() = 0;
 
   virtual uint64_t position() const = 0;  // Bytes appended.

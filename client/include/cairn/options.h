@@ -47,4 +47,9 @@ struct CreateOptions {
   uint32_t mode = 0666;           // Before umask.
 };
 
+// Of a file that is opened for more.
+struct AppendOptions {
+  bool new_block = false;  // Begin a block of its own even if the last one is not full.
+};
+
 }  // namespace cairn

@@ -1,0 +1,181 @@
+// The calls of ClientService about who may write a file: append, truncate, the recovery and the release of leases.
+
+#include <memory>
+#include <vector>
+
+#include "common/block_token.h"
+#include "namenode/frontdoor/client_call.h"
+#include "namenode/namespace/path_walk.h"
+#include "namenode/namespace/records.h"
+
+namespace cairn::namenode {
+namespace {
+
+// Files that one ReleaseLease gives up; a client that writes more leaves the rest to the hard limit.
+constexpr size_t kMaxReleased = 10'000;
+
+}  // namespace
+
+#define CAIRN_DISPATCH(Name)                                                                                          \
+  void ClientService::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) { \
+    Dispatch(#Name, true, std::move(context), std::move(request), std::move(done), &ClientService::On##Name);         \
+  }
+CAIRN_DISPATCH(Append)
+CAIRN_DISPATCH(Truncate)
+CAIRN_DISPATCH(RecoverLease)
+CAIRN_DISPATCH(ReleaseLease)
+#undef CAIRN_DISPATCH
+
+void ClientService::SeeLease(const ReadView& view, const std::string& path, const std::string& caller,
+                             v1::Mutation::LeaseSeen* seen) const {
+  const absl::StatusOr<PathWalk> walk = WalkPath(view, path, Caller::Trusted());
+  if (!walk.ok() || !walk->complete() || walk->last().is_directory()) return;
+  const std::string& holder = walk->last().record.lease_holder();
+  if (holder.empty() || holder == caller || holder == kRecoveryHolder) return;
+  seen->set_holder(holder);
+  seen->set_idle_ms(absl::ToInt64Milliseconds(leases_->IdleOf(holder)));
+}
+
+template <class Operation>
+absl::Status ClientService::FindHeld(const ReadView& view, const v1::INodeRecord& file, uint64_t end, Operation* operation) {
+  if (end == 0 || !file.lease_holder().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<BlockOfFile> blocks, BlocksOfFile(view, file, end - 1, 1, 1));
+  if (blocks.empty()) return absl::OkStatus();
+  const BlockOfFile& block = blocks.front();
+  operation->set_block_id(block.id.value());
+  operation->set_generation_stamp(block.record.generation_stamp());
+  for (const v1::StorageLocation& location : replicas_->Locate(block.id, block.record, "").locations) {
+    ASSIGN_OR_RETURN(const StorageNumber number, storage_numbers_.NumberOf(location.storage_uuid(), view));
+    operation->add_holding(static_cast<uint32_t>(number.value()));
+  }
+  return absl::OkStatus();
+}
+
+void ClientService::OnAppend(Call<v1::AppendRequest, v1::AppendResponse> call) {
+  const v1::AppendRequest& request = call.request;
+  const std::shared_ptr<const ReadView> view = space_->Snapshot();
+  v1::Mutation mutation = NewMutation(call);
+  v1::Mutation::Append& append = *mutation.mutable_append();
+  append.set_path(request.path());
+  append.set_new_block(request.new_block());
+  // A file that is not there, or no file, is refused by Apply, in its words.
+  if (const absl::StatusOr<ResolvedInode> file = ResolvePath(*view, request.path()); file.ok() && file->record.type() == v1::FILE) {
+    const absl::Status found = FindHeld(*view, file->record, file->record.length_bytes(), &append);
+    if (!found.ok()) return call.done(Annotate(found, fmt::format("append {}", request.path())));
+  }
+  SeeLease(*view, request.path(), call.header.client_name(), append.mutable_lease_seen());
+  if (!call.header.client_name().empty()) {
+    if (const absl::Status renewed = leases_->Renew(call.header.client_name()); !renewed.ok()) return call.done(renewed);
+  }
+  SubmitOverLease<v1::AppendRequest, v1::AppendResponse>(kAppendFile, std::move(call), std::move(mutation), &ClientService::OnAppend,
+                                                         [this](const v1::MutationResult& result, v1::AppendResponse& response) {
+                                                           *response.mutable_status() = ToFileStatus(result.inode(), result.path());
+                                                           if (!result.has_block()) return absl::OkStatus();
+                                                           response.set_old_generation_stamp(result.old_generation_stamp());
+                                                           absl::StatusOr<v1::LocatedBlock> located = Locate(result);
+                                                           RETURN_IF_ERROR(located.status());
+                                                           *response.mutable_last_block() = *std::move(located);
+                                                           return absl::OkStatus();
+                                                         });
+}
+
+void ClientService::OnTruncate(Call<v1::TruncateRequest, v1::TruncateResponse> call) {
+  const v1::TruncateRequest& request = call.request;
+  const std::shared_ptr<const ReadView> view = space_->Snapshot();
+  v1::Mutation mutation = NewMutation(call);
+  v1::Mutation::Truncate& truncate = *mutation.mutable_truncate();
+  truncate.set_path(request.path());
+  truncate.set_new_length_bytes(request.new_length_bytes());
+  if (const absl::StatusOr<ResolvedInode> file = ResolvePath(*view, request.path());
+      file.ok() && file->record.type() == v1::FILE && request.new_length_bytes() < file->record.length_bytes()) {
+    const absl::Status found = FindHeld(*view, file->record, request.new_length_bytes(), &truncate);
+    if (!found.ok()) return call.done(Annotate(found, fmt::format("truncate {}", request.path())));
+  }
+  SeeLease(*view, request.path(), call.header.client_name(), truncate.mutable_lease_seen());
+  SubmitOverLease<v1::TruncateRequest, v1::TruncateResponse>(kTruncateFile, std::move(call), std::move(mutation),
+                                                             &ClientService::OnTruncate,
+                                                             [](const v1::MutationResult& result, v1::TruncateResponse& response) {
+                                                               response.set_done(result.done());
+                                                               return absl::OkStatus();
+                                                             });
+}
+
+void ClientService::OnRecoverLease(Call<v1::RecoverLeaseRequest, v1::RecoverLeaseResponse> call) {
+  v1::Mutation mutation = NewMutation(call);
+  mutation.mutable_recover_lease()->set_path(call.request.path());
+  mutation.mutable_recover_lease()->set_by_force(true);
+  Submit<v1::RecoverLeaseRequest, v1::RecoverLeaseResponse>(std::move(call), std::move(mutation),
+                                                            [](const v1::MutationResult& result, v1::RecoverLeaseResponse& response) {
+                                                              response.set_closed(result.done());
+                                                              return absl::OkStatus();
+                                                            });
+}
+
+void ClientService::OnReleaseLease(Call<v1::ReleaseLeaseRequest, v1::ReleaseLeaseResponse> call) {
+  if (call.header.client_name().empty())
+    return call.done(MakeError(ErrorKind::kInvalidArgument, "releaseLease: the client name is missing"));
+  if (call.request.inode_id() == 0) return ReleaseAll(std::move(call));
+  v1::Mutation mutation = NewMutation(call);
+  mutation.mutable_expire_lease()->set_holder(call.header.client_name());
+  mutation.mutable_expire_lease()->set_inode_id(call.request.inode_id());
+  Submit<v1::ReleaseLeaseRequest, v1::ReleaseLeaseResponse>(std::move(call), std::move(mutation),
+                                                            [](const v1::MutationResult& result, v1::ReleaseLeaseResponse& response) {
+                                                              // A lease that was not there is none of the two.
+                                                              if (!result.existed()) return absl::OkStatus();
+                                                              response.set_closed(result.done() ? 1 : 0);
+                                                              response.set_left(result.done() ? 0 : 1);
+                                                              return absl::OkStatus();
+                                                            });
+}
+
+// Each file by a mutation of its own. Repeating the call does no harm: what is given up is not there any more.
+void ClientService::ReleaseAll(Call<v1::ReleaseLeaseRequest, v1::ReleaseLeaseResponse> call) {
+  const std::string holder = call.header.client_name();
+  std::vector<uint64_t> files;
+  {
+    const std::shared_ptr<const ReadView> view = space_->Snapshot();
+    const auto cursor = view->Scan(Family::kLease, LeaseKey(holder, InodeId(0)), "");
+    for (; cursor->Valid() && files.size() < kMaxReleased; cursor->Next()) {
+      const std::optional<LeaseKeyParts> lease = ParseLeaseKey(cursor->key());
+      if (!lease || lease->holder != holder) break;
+      files.push_back(lease->id.value());
+    }
+    if (!cursor->status().ok()) return call.done(cursor->status());
+  }
+  if (files.empty()) return Answer(call, v1::ReleaseLeaseResponse());
+  v1::Mutation mutation = NewMutation(call);
+  mutation.set_sequence(0);
+  mutation.mutable_expire_lease()->set_holder(holder);
+  struct Progress {
+    Call<v1::ReleaseLeaseRequest, v1::ReleaseLeaseResponse> call;
+    v1::ReleaseLeaseResponse response;
+    absl::Status failed;
+    size_t left;
+  };
+  auto progress = std::make_shared<Progress>();
+  progress->left = files.size();
+  Executor* const reader = call.reader;
+  progress->call = std::move(call);
+  for (const uint64_t file : files) {
+    mutation.mutable_expire_lease()->set_inode_id(file);
+    space_->Submit(mutation, [this, progress, reader](absl::StatusOr<v1::MutationResult> result) {
+      reader->Post([this, progress, result = std::move(result)] {
+        if (!result.ok()) {
+          progress->failed.Update(result.status());
+        } else if (result->existed()) {
+          v1::ReleaseLeaseResponse& response = progress->response;
+          if (result->done()) {
+            response.set_closed(response.closed() + 1);
+          } else {
+            response.set_left(response.left() + 1);
+          }
+        }
+        if (--progress->left > 0) return;
+        if (!progress->failed.ok()) return progress->call.done(progress->failed);
+        Answer(progress->call, std::move(progress->response));
+      });
+    });
+  }
+}
+
+}  // namespace cairn::namenode

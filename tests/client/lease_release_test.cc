@@ -1,0 +1,116 @@
+// What a client does about files that it leaves unfinished, and files that it opens for more.
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cairn/errors.h"
+#include "common/error.h"
+#include "tests/client/client_cluster.h"
+
+namespace cairn::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr size_t kBlock = 1 << 20;
+
+TEST(LeaseRelease, AnAbortedWriterGivesUpItsFileWhileOthersGoOn) {
+  ClientCluster cluster;
+  auto kept = cluster.files().Create("/kept").value();
+  auto given_up = cluster.files().Create("/given-up").value();
+  const uint64_t inode = cluster.namenode().files["/given-up"].inode_id;
+  given_up->Abort();
+  cluster.world().RunFor(absl::Seconds(1));
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(inode));
+  EXPECT_EQ(cluster.core().leases().writers(), 1);
+  given_up.reset();
+  cluster.world().RunFor(absl::Seconds(1));
+  EXPECT_THAT(cluster.namenode().released, SizeIs(1));  // Once.
+  ASSERT_TRUE(kept->Append("x").ok());
+  ASSERT_TRUE(kept->Close().ok());
+  EXPECT_THAT(cluster.namenode().released, SizeIs(1));
+}
+
+TEST(LeaseRelease, AWriterWhoseCloseFailsGivesUpItsFile) {
+  ClientCluster cluster;
+  auto writer = cluster.files().Create("/f").value();
+  ASSERT_TRUE(writer->Append(Pattern(1000)).ok());
+  cluster.namenode().refuse["Complete"] = {MakeError(ErrorKind::kInvalidArgument, "no")};
+  EXPECT_FALSE(writer->Close().ok());
+  cluster.world().RunFor(absl::Seconds(1));
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(cluster.namenode().files["/f"].inode_id));
+}
+
+TEST(LeaseRelease, AClosedFileIsNotGivenUp) {
+  ClientCluster cluster;
+  ASSERT_TRUE(cluster.Put("/f", Pattern(1000)).ok());
+  cluster.world().RunFor(absl::Seconds(1));
+  EXPECT_THAT(cluster.namenode().released, IsEmpty());
+}
+
+TEST(LeaseRelease, AClientThatGoesSaysSoBeforeItIsGone) {
+  ClientCluster cluster;
+  auto writer = cluster.files().Create("/f").value();
+  ASSERT_TRUE(writer->Append(Pattern(1000)).ok());
+  writer.reset();
+  cluster.CloseClient();
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(cluster.namenode().files["/f"].inode_id));
+}
+
+TEST(LeaseRelease, AClientWhoseCreateMayHaveActedGivesUpAllWhenItGoes) {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(2);
+  options.call_timeout = absl::Seconds(1);
+  ClientCluster cluster(4, options);
+  cluster.namenode().lose_answers["Create"] = 100;
+  EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
+  cluster.CloseClient();
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(0u));
+}
+
+TEST(LeaseRelease, AnAbsentNamenodeHoldsAClientThatGoesForAMomentOnly) {
+  ClientCluster cluster;
+  auto writer = cluster.files().Create("/f").value();
+  cluster.StopNamenode();
+  writer.reset();
+  const SteadyTime began = cluster.world().Now();
+  cluster.CloseClient();
+  EXPECT_LE(cluster.world().Now() - began, absl::Seconds(3));
+  cluster.StartNamenode();
+}
+
+TEST(Append, ABlockOfItsOwnFollowsAShortOne) {
+  ClientCluster cluster;
+  const std::string first = Pattern(1000, 1), second = Pattern(kBlock + 7, 2);
+  ASSERT_TRUE(cluster.Put("/f", first).ok());
+  AppendOptions options;
+  options.new_block = true;
+  auto writer = cluster.files().Append("/f", options);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_EQ(errors::Reason(cluster.files().Append("/f", options).status()), "ALREADY_OPEN_BY_YOU");
+  ASSERT_TRUE((*writer)->Append(second).ok());
+  ASSERT_TRUE((*writer)->Close().ok());
+  EXPECT_EQ(cluster.Get("/f").value(), first + second);
+  EXPECT_THAT(cluster.namenode().files["/f"].blocks, SizeIs(3));
+  EXPECT_TRUE(errors::IsNotFound(cluster.files().Append("/none").status()));
+}
+
+TEST(Append, RecoverLeaseAndTruncateTellWhetherTheyAreDone) {
+  ClientCluster cluster;
+  auto writer = cluster.files().Create("/open").value();
+  cluster.namenode().recovers_at_once = false;
+  EXPECT_FALSE(cluster.files().RecoverLease("/open").value());
+  cluster.namenode().recovers_at_once = true;
+  EXPECT_TRUE(cluster.files().RecoverLease("/open").value());
+  EXPECT_TRUE(errors::IsNotFound(cluster.files().RecoverLease("/none").status()));
+  ASSERT_TRUE(cluster.Put("/f", Pattern(kBlock + 10)).ok());
+  EXPECT_TRUE(cluster.files().Truncate("/f", kBlock).value());
+  EXPECT_FALSE(cluster.files().Truncate("/f", 5).value());
+}
+
+}  // namespace
+}  // namespace cairn::client
