@@ -129,6 +129,7 @@ class Dumper {
     facts.children = totals.children;
     facts.directories = totals.directories;
     facts.files = facts.is_directory ? totals.files : 0;
+    for (const v1::Xattr& xattr : record.xattrs()) facts.more.push_back(XattrText(xattr.name_space(), xattr.name(), xattr.value()));
     if (const auto usage = usages_.find(id.value()); usage != usages_.end()) {
       if (usage->second.has_namespace_quota()) facts.more.push_back(fmt::format("names<={}", usage->second.namespace_quota()));
       if (usage->second.has_space_quota_bytes()) facts.more.push_back(fmt::format("charged<={}", usage->second.space_quota_bytes()));
@@ -269,6 +270,10 @@ class Dumper {
 };
 
 }  // namespace
+
+std::string XattrText(int name_space, const std::string& name, const std::string& value) {
+  return fmt::format("{}.{}={}", name_space, name, value);
+}
 
 std::string NodeLine(const NodeFacts& facts) {
   std::string line = fmt::format("{} {} {:o} {}:{} m{} a{} {} bytes {} charged", facts.is_directory ? "directory" : "file", facts.id,

@@ -27,6 +27,7 @@ struct NodeFacts {
   std::vector<std::string> more;                      // "name=value" of what only some have.
   uint64_t children = 0, directories = 0, files = 0;  // Of a directory; then length and charged are its subtree's.
 };
+std::string XattrText(int name_space, const std::string& name, const std::string& value);  // For `more`, in their order.
 std::string NodeLine(const NodeFacts& facts);
 
 struct NamespaceDump {

@@ -43,7 +43,8 @@ class ModelRun {
       ++(actual.ok() ? done_ : refused_)[mutation.op_case()];
       const std::string difference = Difference(expected, actual);
       if (!difference.empty()) return fmt::format("{}\nof {}", difference, mutation.ShortDebugString());
-      if (expected.acted != (space_.rows_written() > 0) && !expected.unpredictable)
+      // A deleteMany that found nothing acts all the same, for its row of the retry table: without one, and in the past, it writes nothing.
+      if (expected.acted != (space_.rows_written() > 0) && !expected.unpredictable && !mutation.has_delete_many())
         return fmt::format("wrote {} rows, expected {}\nof {}", space_.rows_written(), expected.acted ? "some" : "none",
                            mutation.ShortDebugString());
       if (random_.OneIn(10)) {

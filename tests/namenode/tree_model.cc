@@ -126,6 +126,11 @@ Expected TreeModel::Dispatch(const v1::Mutation& m, const std::string& codes_bef
     case v1::Mutation::kSetQuota: return SetQuota(m);
     case v1::Mutation::kSetReplication: return SetReplication(m);
     case v1::Mutation::kConcat: return Concat(m);
+    case v1::Mutation::kSetPermission:
+    case v1::Mutation::kSetOwner:
+    case v1::Mutation::kSetTimes: return SetAttributes(m);
+    case v1::Mutation::kSetXattr:
+    case v1::Mutation::kRemoveXattr: return ChangeXattr(m);
     default: break;
   }
   Expected background;
@@ -150,7 +155,7 @@ std::string TreeModel::ParentOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-TreeModel::Walk TreeModel::WalkTo(const std::string& path) const {
+TreeModel::Walk TreeModel::WalkTo(const std::string& path, const v1::Mutation* by) const {
   Walk walk;
   walk.error = ErrorKind::kInvalidPath;
   if (!path.starts_with('/') || path.find('\0') != std::string::npos) return walk;
@@ -166,10 +171,9 @@ TreeModel::Walk TreeModel::WalkTo(const std::string& path) const {
   }
   walk.error = ErrorKind::kNone;
   while (walk.existing < walk.components.size()) {
-    if (!nodes_.at(walk.Prefix(walk.existing)).is_directory) {
-      walk.error = ErrorKind::kNotDirectory;
-      break;
-    }
+    const ModelNode& parent = nodes_.at(walk.Prefix(walk.existing));
+    walk.error = !parent.is_directory ? ErrorKind::kNotDirectory : by != nullptr ? MayEnter(*by, parent) : ErrorKind::kNone;
+    if (walk.error != ErrorKind::kNone) break;
     if (!nodes_.contains(walk.Prefix(walk.existing + 1))) break;
     ++walk.existing;
   }
@@ -219,16 +223,21 @@ ModelNode TreeModel::NewNode(const v1::Mutation& m, bool directory, uint32_t mod
   return node;
 }
 
+void TreeModel::Touch(const std::string& directory) {
+  ModelNode& node = nodes_[directory];
+  node.modified_ms = std::max(node.modified_ms, now_ms_);
+}
+
 void TreeModel::Insert(const std::string& path, ModelNode node) {
   nodes_[path] = std::move(node);
-  nodes_[ParentOf(path)].modified_ms = now_ms_;
+  Touch(ParentOf(path));
 }
 
 void TreeModel::Remove(const std::string& path) {
   for (const auto& [other, node] : nodes_)
     if (IsBelow(other, path) && !node.holder.empty()) left_leases_.emplace(node.holder, node.id);
   std::erase_if(nodes_, [&](const auto& item) { return item.first == path || IsBelow(item.first, path); });
-  nodes_[ParentOf(path)].modified_ms = now_ms_;
+  Touch(ParentOf(path));
 }
 
 void TreeModel::MakeDirectories(const v1::Mutation& m, const Walk& walk, size_t until, uint32_t mode, uint32_t parent_mode) {
@@ -239,7 +248,7 @@ void TreeModel::MakeDirectories(const v1::Mutation& m, const Walk& walk, size_t 
 }
 
 Expected TreeModel::Mkdirs(const v1::Mutation& m) {
-  const Walk walk = WalkTo(m.mkdirs().path());
+  const Walk walk = WalkTo(m.mkdirs().path(), &m);
   if (walk.error != ErrorKind::kNone) return Refused(walk.error);
   Expected expected;
   expected.path = walk.path();
@@ -250,6 +259,7 @@ Expected TreeModel::Mkdirs(const v1::Mutation& m) {
     expected.inode_id = node.id;
     return expected;
   }
+  if (const ErrorKind kind = MayMake(m, walk); kind != ErrorKind::kNone) return Refused(kind);
   if (!walk.has_parent() && !m.mkdirs().create_parent()) return Refused(ErrorKind::kNotFound);
   if (const ErrorKind kind = CheckMissing(m, walk); kind != ErrorKind::kNone) return Refused(kind);
   const auto made = static_cast<int64_t>(walk.components.size() - walk.existing);
@@ -264,8 +274,9 @@ Expected TreeModel::Mkdirs(const v1::Mutation& m) {
 Expected TreeModel::Create(const v1::Mutation& m) {
   const v1::Mutation::Create& op = m.create();
   if (m.client_name().empty()) return Refused(ErrorKind::kInvalidArgument);
-  Walk walk = WalkTo(op.path());
+  Walk walk = WalkTo(op.path(), &m);
   if (walk.error != ErrorKind::kNone) return Refused(walk.error);
+  if (const ErrorKind kind = MayMake(m, walk); kind != ErrorKind::kNone) return Refused(kind);
   if (walk.complete() && nodes_[walk.path()].is_directory) return Refused(ErrorKind::kAlreadyExists);
   if (!walk.has_parent() && !op.create_parent()) return Refused(ErrorKind::kNotFound);
   if (op.replication() < std::max(m.limits().min_replication(), 1u) || op.replication() > m.limits().max_replication() ||
@@ -274,6 +285,7 @@ Expected TreeModel::Create(const v1::Mutation& m) {
     return Refused(ErrorKind::kInvalidArgument);
   if (walk.complete()) {
     if (!op.overwrite()) return Refused(nodes_[walk.path()].holder.empty() ? ErrorKind::kAlreadyExists : ErrorKind::kBeingWritten);
+    if (const ErrorKind kind = MayChange(m, walk, 2); kind != ErrorKind::kNone) return Refused(kind);
   } else if (const ErrorKind kind = CheckMissing(m, walk); kind != ErrorKind::kNone) {
     return Refused(kind);
   }
@@ -308,11 +320,14 @@ Expected TreeModel::Create(const v1::Mutation& m) {
 
 Expected TreeModel::Rename(const v1::Mutation& m) {
   const v1::Mutation::Rename& op = m.rename();
-  const Walk from = WalkTo(op.source());
+  const Walk from = WalkTo(op.source(), &m);
   if (from.error != ErrorKind::kNone) return Refused(from.error);
-  if (!from.complete()) return Refused(ErrorKind::kNotFound);
-  const Walk to = WalkTo(op.destination());
+  const Walk to = WalkTo(op.destination(), &m);
   if (to.error != ErrorKind::kNone) return Refused(to.error);
+  if (const ErrorKind kind = MayRemove(m, from); kind != ErrorKind::kNone) return Refused(kind);
+  if (const ErrorKind kind = MayMake(m, to); kind != ErrorKind::kNone) return Refused(kind);
+  if (op.overwrite() && MayRemove(m, to) != ErrorKind::kNone) return Refused(ErrorKind::kPermission);
+  if (!from.complete()) return Refused(ErrorKind::kNotFound);
   if (from.components.empty() || to.components.empty()) return Refused(ErrorKind::kInvalidPath);
   const std::string source = from.path();
   const std::string destination = to.path();
@@ -345,19 +360,21 @@ Expected TreeModel::Rename(const v1::Mutation& m) {
     if (path == source || IsBelow(path, source)) moved[destination + path.substr(source.size())] = node;
   std::erase_if(nodes_, [&](const auto& item) { return item.first == source || IsBelow(item.first, source); });
   nodes_.insert(moved.begin(), moved.end());
-  nodes_[ParentOf(source)].modified_ms = now_ms_;
-  nodes_[ParentOf(destination)].modified_ms = now_ms_;
+  Touch(ParentOf(source));
+  Touch(ParentOf(destination));
   expected.acted = true;
   expected.inode_id = nodes_[destination].id;
   return expected;
 }
 
-ErrorKind TreeModel::DeleteOne(const std::string& path, bool recursive, bool* existed) {
+ErrorKind TreeModel::DeleteOne(const v1::Mutation& m, const std::string& path, bool recursive, bool* existed) {
   *existed = false;
-  const Walk walk = WalkTo(path);
+  const Walk walk = WalkTo(path, &m);
   if (walk.error != ErrorKind::kNone) return walk.error;
   if (walk.components.empty()) return ErrorKind::kInvalidPath;
+  if (const ErrorKind kind = MayRemove(m, walk); kind != ErrorKind::kNone) return kind;
   if (!walk.complete()) return ErrorKind::kNone;
+  if (ChildrenOf(walk.path()) != 0 && MayChange(m, walk, 7) != ErrorKind::kNone) return ErrorKind::kPermission;
   if (!recursive && ChildrenOf(walk.path()) != 0) return ErrorKind::kNotEmpty;
   Remove(walk.path());
   *existed = true;
@@ -366,7 +383,7 @@ ErrorKind TreeModel::DeleteOne(const std::string& path, bool recursive, bool* ex
 
 Expected TreeModel::Delete(const v1::Mutation& m) {
   bool existed = false;
-  if (const ErrorKind kind = DeleteOne(m.delete_().path(), m.delete_().recursive(), &existed); kind != ErrorKind::kNone)
+  if (const ErrorKind kind = DeleteOne(m, m.delete_().path(), m.delete_().recursive(), &existed); kind != ErrorKind::kNone)
     return Refused(kind);
   Expected expected;
   expected.existed = existed;
@@ -380,7 +397,7 @@ Expected TreeModel::DeleteMany(const v1::Mutation& m, const std::string& codes_b
   expected.codes = codes_before;
   for (const std::string& path : m.delete_many().paths()) {
     bool existed = false;
-    ErrorKind code = DeleteOne(path, m.delete_many().recursive(), &existed);
+    ErrorKind code = DeleteOne(m, path, m.delete_many().recursive(), &existed);
     if (code == ErrorKind::kNone && !existed) code = ErrorKind::kNotFound;
     expected.codes->push_back(static_cast<char>(code));
   }
@@ -454,6 +471,7 @@ std::map<std::string, std::string> TreeModel::Lines() const {
     facts.group = node.group;
     facts.modified_ms = node.modified_ms;
     facts.accessed_ms = node.accessed_ms;
+    for (const auto& [key, value] : node.xattrs) facts.more.push_back(XattrText(key.first, key.second, value));
     if (node.is_directory) {
       if (node.name_quota) facts.more.push_back(fmt::format("names<={}", *node.name_quota));
       if (node.space_quota) facts.more.push_back(fmt::format("charged<={}", *node.space_quota));

@@ -34,6 +34,7 @@ struct ModelNode {
   // Of directories.
   std::optional<int64_t> name_quota;
   std::optional<int64_t> space_quota;
+  std::map<std::pair<int, std::string>, std::string> xattrs;  // By name space and name.
   int64_t modified_ms = 0;
   int64_t accessed_ms = 0;
   // Of files.
@@ -111,7 +112,8 @@ class TreeModel {
     ModelNode file;
   };
 
-  Walk WalkTo(const std::string& path) const;
+  // With a mutation: as its caller, who must be able to enter each directory.
+  Walk WalkTo(const std::string& path, const v1::Mutation* by = nullptr) const;
   Expected Dispatch(const v1::Mutation& m, const std::string& codes_before);
   Expected Create(const v1::Mutation& m);
   Expected Mkdirs(const v1::Mutation& m);
@@ -130,6 +132,14 @@ class TreeModel {
   Expected Complete(const v1::Mutation& m);
   Expected ExpireLease(const v1::Mutation& m);
 
+  // Who may do what, and attributes: tree_model_attributes.cc.
+  static bool May(const v1::Mutation& m, const ModelNode& node, uint32_t rights);
+  static ErrorKind MayEnter(const v1::Mutation& m, const ModelNode& directory);
+  ErrorKind MayChange(const v1::Mutation& m, const Walk& walk, uint32_t rights) const;
+  ErrorKind MayMake(const v1::Mutation& m, const Walk& walk) const;
+  ErrorKind MayRemove(const v1::Mutation& m, const Walk& walk) const;
+  Expected SetAttributes(const v1::Mutation& m);
+  Expected ChangeXattr(const v1::Mutation& m);
   // What bounds a subtree: tree_model_quota.cc.
   Expected SetQuota(const v1::Mutation& m);
   Expected SetReplication(const v1::Mutation& m);
@@ -139,12 +149,14 @@ class TreeModel {
   // Names and charged bytes of what stands at a path, with all below it.
   std::pair<int64_t, int64_t> Weight(const std::string& path) const;
 
-  ErrorKind DeleteOne(const std::string& path, bool recursive, bool* existed);
+  ErrorKind DeleteOne(const v1::Mutation& m, const std::string& path, bool recursive, bool* existed);
   ErrorKind CheckName(const v1::Mutation& m, const Walk& walk, size_t index) const;
   ErrorKind CheckMissing(const v1::Mutation& m, const Walk& walk) const;
   void MakeDirectories(const v1::Mutation& m, const Walk& walk, size_t until, uint32_t mode, uint32_t parent_mode);
   ModelNode NewNode(const v1::Mutation& m, bool directory, uint32_t mode, const std::string& group);
   void Insert(const std::string& path, ModelNode node);
+  // Its modification time, unless a user has set it to later.
+  void Touch(const std::string& directory);
   void Remove(const std::string& path);  // With all below it.
   uint64_t ChildrenOf(const std::string& path) const;
   const std::string* PathOfId(uint64_t id) const;

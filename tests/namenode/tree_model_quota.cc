@@ -47,7 +47,7 @@ Expected TreeModel::SetQuota(const v1::Mutation& m) {
   const v1::Mutation::SetQuota& op = m.set_quota();
   if (m.limits().permissions_enabled() && !m.superuser()) return Refused(ErrorKind::kPermission);
   if (op.namespace_quota() < -1 || op.space_quota_bytes() < -1) return Refused(ErrorKind::kInvalidArgument);
-  const Walk walk = WalkTo(op.path());
+  const Walk walk = WalkTo(op.path(), &m);
   if (walk.error != ErrorKind::kNone) return Refused(walk.error);
   if (!walk.complete()) return Refused(ErrorKind::kNotFound);
   ModelNode& node = nodes_[walk.path()];
@@ -67,9 +67,10 @@ Expected TreeModel::SetQuota(const v1::Mutation& m) {
 
 Expected TreeModel::SetReplication(const v1::Mutation& m) {
   const v1::Mutation::SetReplication& op = m.set_replication();
-  const Walk walk = WalkTo(op.path());
+  const Walk walk = WalkTo(op.path(), &m);
   if (walk.error != ErrorKind::kNone) return Refused(walk.error);
   if (!walk.complete()) return Refused(ErrorKind::kNotFound);
+  if (const ErrorKind kind = MayChange(m, walk, 2); kind != ErrorKind::kNone) return Refused(kind);
   if (op.replication() < std::max(m.limits().min_replication(), 1u) || op.replication() > m.limits().max_replication())
     return Refused(ErrorKind::kInvalidArgument);
   ModelNode file = nodes_[walk.path()];
@@ -90,9 +91,10 @@ Expected TreeModel::SetReplication(const v1::Mutation& m) {
 Expected TreeModel::Concat(const v1::Mutation& m) {
   const v1::Mutation::Concat& op = m.concat();
   if (op.sources().empty()) return Refused(ErrorKind::kInvalidArgument);
-  const Walk to = WalkTo(op.target());
+  const Walk to = WalkTo(op.target(), &m);
   if (to.error != ErrorKind::kNone) return Refused(to.error);
   if (!to.complete()) return Refused(ErrorKind::kNotFound);
+  if (const ErrorKind kind = MayChange(m, to, 2); kind != ErrorKind::kNone) return Refused(kind);
   const std::string target = to.path();
   ModelNode file = nodes_[target];
   if (file.is_directory) return Refused(ErrorKind::kIsDirectory);
@@ -100,11 +102,14 @@ Expected TreeModel::Concat(const v1::Mutation& m) {
   std::set<std::string> seen;
   size_t moved = 0;
   for (const std::string& source : op.sources()) {
-    const Walk walk = WalkTo(source);
+    const Walk walk = WalkTo(source, &m);
     if (walk.error != ErrorKind::kNone) return Refused(walk.error);
     if (!walk.complete()) return Refused(ErrorKind::kNotFound);
     const std::string path = walk.path();
     const ModelNode& found = nodes_[path];
+    const bool beside = path != "/" && ParentOf(path) == ParentOf(target);
+    if (beside && (MayChange(m, walk, 4) != ErrorKind::kNone || MayRemove(m, walk) != ErrorKind::kNone))
+      return Refused(ErrorKind::kPermission);
     if (found.is_directory) return Refused(ErrorKind::kIsDirectory);
     if (path == target || ParentOf(path) != ParentOf(target) || !found.holder.empty() || found.blocks.empty() ||
         found.block_size > file.block_size || !seen.insert(path).second)
@@ -125,7 +130,7 @@ Expected TreeModel::Concat(const v1::Mutation& m) {
   for (const std::string& path : seen) nodes_.erase(path);
   file.modified_ms = now_ms_;
   nodes_[target] = file;
-  nodes_[ParentOf(target)].modified_ms = now_ms_;
+  Touch(ParentOf(target));
   Expected expected;
   expected.acted = true;
   expected.path = target;

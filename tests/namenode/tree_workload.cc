@@ -202,6 +202,9 @@ v1::Mutation::Limits TreeWorkload::Limits() {
   limits.set_max_blocks_per_file(7);
   limits.set_max_block_size_bytes(2 * kBlockSize);
   limits.set_max_replication(5);
+  limits.set_max_xattrs(3);
+  limits.set_max_xattr_bytes(50);
+  limits.set_permissions_enabled(!random_.OneIn(4));
   if (random_.OneIn(20)) limits.set_min_replication(2);
   return limits;
 }
@@ -214,7 +217,9 @@ v1::Mutation TreeWorkload::Operation(const TreeModel& model) {
   m.set_client_name(client.name);
   *m.mutable_limits() = Limits();
   m.set_superuser(&client == &clients_.front());
-  switch (random_.Below(24)) {
+  m.add_groups(&client == &clients_.back() ? "staff" : "others");
+  if (random_.OneIn(6)) m.add_groups("more");
+  switch (random_.Below(29)) {
     case 0:
     case 1: {
       *m.mutable_mkdirs() = MkdirsMutation(AnyPath(model)).mkdirs();
@@ -276,6 +281,43 @@ v1::Mutation TreeWorkload::Operation(const TreeModel& model) {
         if (beside && other != target && !node.is_directory && node.holder.empty() && !random_.OneIn(3)) op.add_sources(other);
       }
       if (random_.OneIn(6)) op.add_sources(AnyPath(model));
+      break;
+    }
+    case 13: {
+      m.mutable_set_permission()->set_path(AnyPath(model));
+      // Mostly open: where nobody may do anything, nothing happens.
+      m.mutable_set_permission()->set_mode(static_cast<uint32_t>(random_.OneIn(3) ? random_.Below(02010) : 0777 ^ random_.Below(8)));
+      break;
+    }
+    case 14: {
+      v1::Mutation::SetOwner& op = *m.mutable_set_owner();
+      op.set_path(AnyPath(model));
+      if (random_.OneIn(2)) op.set_owner(random_.OneIn(3) ? client.user : clients_[random_.Below(clients_.size())].user);
+      if (random_.OneIn(2)) op.set_group(random_.OneIn(2) ? "staff" : "more");
+      break;
+    }
+    case 15: {
+      v1::Mutation::SetTimes& op = *m.mutable_set_times();
+      op.set_path(AnyPath(model));
+      if (random_.OneIn(2)) op.set_modification_time_ms(now_ms_ + static_cast<int64_t>(random_.Below(20'000)) - 10'000);
+      if (random_.OneIn(2)) op.set_access_time_ms(random_.OneIn(20) ? -1 : now_ms_);
+      break;
+    }
+    case 16:
+    case 17: {
+      v1::Xattr xattr;
+      xattr.set_name_space(random_.OneIn(4) ? static_cast<v1::XattrNamespace>(random_.Below(6)) : v1::XATTR_USER);
+      if (!random_.OneIn(30)) xattr.set_name(std::string(1, static_cast<char>('a' + random_.Below(4))));
+      xattr.set_value(std::string(random_.OneIn(20) ? 60 : random_.Below(5), 'v'));
+      if (random_.OneIn(3)) {
+        m.mutable_remove_xattr()->set_path(AnyPath(model));
+        *m.mutable_remove_xattr()->mutable_xattr() = xattr;
+        break;
+      }
+      m.mutable_set_xattr()->set_path(AnyPath(model));
+      *m.mutable_set_xattr()->mutable_xattr() = xattr;
+      m.mutable_set_xattr()->set_create(random_.OneIn(2));
+      m.mutable_set_xattr()->set_replace(random_.OneIn(2));
       break;
     }
     default: WriterCall(model, &m); break;
