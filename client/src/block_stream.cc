@@ -28,7 +28,17 @@ Pipeline::Timeouts TimeoutsOf(const ClientOptions& options) {
 }  // namespace
 
 BlockStream::BlockStream(FileBeingWritten* file, v1::LocatedBlock block)
-    : file_(file), located_(std::move(block)), nodes_(located_.locations().begin(), located_.locations().end()) {}
+    : file_(file),
+      located_(std::move(block)),
+      nodes_(located_.locations().begin(), located_.locations().end()),
+      replica_stamp_(located_.block().generation_stamp()) {}
+
+BlockStream::BlockStream(FileBeingWritten* file, v1::LocatedBlock block, uint64_t old_stamp) : BlockStream(file, std::move(block)) {
+  replica_stamp_ = old_stamp;
+  to_be_reopened_ = true;
+  acked_length_ = located_.block().length_bytes();
+  sent_length_ = acked_length_;
+}
 
 std::string BlockStream::Name() const { return fmt::format("{} block {}", file_->path, located_.block().id()); }
 
@@ -49,6 +59,7 @@ PipelineSetUp BlockStream::NewSetUp() const {
   PipelineSetUp set_up;
   set_up.pool_id = file_->pool_id;
   set_up.block = located_.block();
+  set_up.block.set_generation_stamp(replica_stamp_);
   set_up.token = located_.token();
   set_up.nodes = nodes_;
   set_up.checksum = file_->checksum;
@@ -66,7 +77,28 @@ Awaitable<absl::Status> BlockStream::Open(PipelineFailure* failure) {
   co_return status;
 }
 
+Awaitable<absl::Status> BlockStream::OpenForAppend() {
+  if (nodes_.empty()) co_return MakeError(ErrorKind::kNoTargets, fmt::format("{}: the NameNode knows no replica to append to", Name()));
+  PipelineSetUp set_up = NewSetUp();
+  set_up.stage = OpWriteBlockProto::PIPELINE_SETUP_APPEND;
+  set_up.min_bytes = acked_length_;
+  set_up.max_bytes = acked_length_;
+  set_up.latest_stamp = located_.block().generation_stamp();
+  pipeline_ = std::make_unique<Pipeline>(file_->scope, &file_->core->env()->network(), TimeoutsOf(file_->core->options()));
+  absl::Status status = co_await pipeline_->SetUp(std::move(set_up), &failure_);
+  if (status.ok()) {
+    replica_stamp_ = located_.block().generation_stamp();
+    to_be_reopened_ = false;
+    co_return status;
+  }
+  if (file_->scope.group->stopping()) co_return MakeError(ErrorKind::kCancelled, fmt::format("{}: cancelled", Name()));
+  failed_ = true;
+  absl::Status recovered = co_await Recover();
+  co_return recovered;
+}
+
 Awaitable<absl::Status> BlockStream::Run() {
+  if (finished_) co_return absl::OkStatus();  // A close that the set-up did.
   for (;;) {
     co_await StreamOnce();
     if (finished_) co_return absl::OkStatus();
@@ -224,7 +256,9 @@ Awaitable<absl::Status> BlockStream::SetUpSurvivors(bool close_only) {
 
   PipelineSetUp set_up = NewSetUp();
   set_up.token = stamp->token();
-  set_up.stage = close_only ? OpWriteBlockProto::PIPELINE_CLOSE_RECOVERY : OpWriteBlockProto::PIPELINE_SETUP_STREAMING_RECOVERY;
+  set_up.stage = close_only        ? OpWriteBlockProto::PIPELINE_CLOSE_RECOVERY
+                 : to_be_reopened_ ? OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY
+                                   : OpWriteBlockProto::PIPELINE_SETUP_STREAMING_RECOVERY;
   set_up.min_bytes = acked_length_;
   set_up.max_bytes = close_only ? acked_length_ : sent_length_;
   set_up.latest_stamp = stamp->new_generation_stamp();
@@ -249,6 +283,8 @@ Awaitable<absl::Status> BlockStream::SetUpSurvivors(bool close_only) {
   if (!updated.ok()) co_return Annotate(updated.status(), Name());
   located_.mutable_block()->set_generation_stamp(stamp->new_generation_stamp());
   located_.set_token(stamp->token());
+  replica_stamp_ = stamp->new_generation_stamp();
+  to_be_reopened_ = false;
   if (close_only) {  // The set-up finalized the replicas: the last packet need not be sent.
     file_->unacked.push_back(std::move(file_->unsent.front()));
     file_->unsent.pop_front();

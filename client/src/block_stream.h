@@ -49,12 +49,16 @@ class BlockStream {
   static constexpr int kMaxRecoveriesWithoutProgress = 5;
 
   BlockStream(FileBeingWritten* file, v1::LocatedBlock block);
+  // A block that is written on: its replicas are FINALIZED, at `old_stamp` and the block's length.
+  BlockStream(FileBeingWritten* file, v1::LocatedBlock block, uint64_t old_stamp);
   BlockStream(const BlockStream&) = delete;
   BlockStream& operator=(const BlockStream&) = delete;
 
   // Sets up the first pipeline (stage 6). On failure nothing was written: *failure says whom to
   // exclude when asking for another block.
   Awaitable<absl::Status> Open(PipelineFailure* failure);
+  // The same for a block that is written on (stage 0, then stage 1 without the nodes that failed): there is no other block to ask for.
+  Awaitable<absl::Status> OpenForAppend();
   // Until the last packet is acknowledged. On failure unacknowledged packets are back in `unsent`.
   Awaitable<absl::Status> Run();
 
@@ -86,6 +90,8 @@ class BlockStream {
   std::vector<v1::StorageLocation> nodes_;
   std::unique_ptr<Pipeline> pipeline_;
   PipelineFailure failure_;
+  uint64_t replica_stamp_ = 0;   // The lowest that a replica of nodes_ may have.
+  bool to_be_reopened_ = false;  // The replicas are FINALIZED still.
   bool failed_ = false;
   bool finished_ = false;
   uint64_t acked_length_ = 0;

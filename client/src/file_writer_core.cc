@@ -99,12 +99,13 @@ Awaitable<absl::Status> FileWriterCore::AppendFile() {
   }
   file_.inode_id = opened->status().inode_id();
   BeginWriting(opened->status().block_size_bytes());
+  uint64_t block_offset = 0;
   if (opened->has_last_block()) {
-    absl::Status unsupported = MakeError(ErrorKind::kUnsupported,
-                                         fmt::format("{}: its last block is not full; append a block of its own (new_block)", file_.path));
-    Fail(unsupported);
-    co_return unsupported;
+    last_block_ = opened->last_block();
+    last_block_old_stamp_ = opened->old_generation_stamp();
+    block_offset = last_block_->block().length_bytes();
   }
+  cutter_->ContinueAt(opened->status().length_bytes(), block_offset);
   co_return absl::OkStatus();
 }
 
@@ -271,7 +272,12 @@ Awaitable<void> FileWriterCore::WriteBlocks() {
       static_cast<void>(moved);
       continue;
     }
-    absl::Status written = co_await WriteOneBlock();
+    absl::Status written;
+    if (last_block_) {
+      written = co_await WriteOnBlock();
+    } else {
+      written = co_await WriteOneBlock();
+    }
     if (!written.ok()) {
       Fail(written);
       break;
@@ -318,6 +324,19 @@ Awaitable<absl::Status> FileWriterCore::WriteOneBlock() {
     const bool again = co_await pace.Wait();
     if (!again) co_return pace.GiveUp(status);
   }
+}
+
+// The block that the file ended with. No other can take its place, so what goes wrong here ends the writer.
+Awaitable<absl::Status> FileWriterCore::WriteOnBlock() {
+  stream_ = std::make_unique<BlockStream>(&file_, *std::move(last_block_), last_block_old_stamp_);
+  last_block_.reset();
+  absl::Status status = co_await stream_->OpenForAppend();
+  if (status.ok()) status = co_await stream_->Run();
+  recoveries_ += stream_->recoveries();
+  if (status.ok()) committed_ = stream_->committed();
+  stream_.reset();
+  file_.changed.Set();
+  co_return status;
 }
 
 Awaitable<absl::StatusOr<v1::LocatedBlock>> FileWriterCore::NextBlock() {

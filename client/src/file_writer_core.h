@@ -67,6 +67,7 @@ class FileWriterCore {
   void NoteIfUncertain(const absl::Status& status);
   Awaitable<void> WriteBlocks();
   Awaitable<absl::Status> WriteOneBlock();
+  Awaitable<absl::Status> WriteOnBlock();
   Awaitable<absl::StatusOr<v1::LocatedBlock>> NextBlock();
   Awaitable<absl::Status> AbandonBlock(v1::Block block);
   Awaitable<absl::Status> AwaitAcked(int64_t seqno);
@@ -86,6 +87,8 @@ class FileWriterCore {
   FileBeingWritten file_;
   std::optional<PacketCutter> cutter_;
   std::optional<v1::LocatedBlock> first_block_;  // From Create, until used or abandoned.
+  std::optional<v1::LocatedBlock> last_block_;   // From Append, until written on,
+  uint64_t last_block_old_stamp_ = 0;            // with the stamp that its replicas have.
   std::optional<v1::CommittedBlock> committed_;  // The block before the next one.
   std::unique_ptr<BlockStream> stream_;          // The block being written.
   uint64_t published_length_ = 0;                // Of the current block, as the NameNode was told.

@@ -12,6 +12,12 @@ size_t PacketCutter::RoomOfNextPacket() const {
   return static_cast<size_t>(std::min(room, options_.block_size - block_offset_));
 }
 
+void PacketCutter::ContinueAt(uint64_t position, uint64_t block_offset) {
+  position_ = position;
+  block_offset_ = block_offset;
+  block_open_ = block_offset > 0;
+}
+
 std::optional<OutgoingPacket> PacketCutter::Next(std::span<const char>* data) {
   if (block_open_ && !builder_ && block_offset_ == options_.block_size) return LastPacket(/*sync=*/true);
   if (data->empty()) return std::nullopt;

@@ -40,6 +40,10 @@ class PacketCutter {
 
   explicit PacketCutter(Options options) : options_(options) {}
 
+  // Before the first byte: the file has `position` bytes, the last `block_offset` of them in a block that is written on (0: the next byte
+  // begins a block).
+  void ContinueAt(uint64_t position, uint64_t block_offset);
+
   // Consumes bytes from the front of *data up to the end of a packet. The packet, if one is
   // complete; nothing once *data is used up. Call it until it gives nothing: a full block's last
   // packet comes from the call after the one that filled it.
@@ -50,7 +54,7 @@ class PacketCutter {
   // The last packet of an open block (after Cut). Nothing between blocks.
   std::optional<OutgoingPacket> EndFile();
 
-  uint64_t position() const { return position_; }  // Bytes taken.
+  uint64_t position() const { return position_; }  // Of the next byte in the file.
   uint64_t block_offset() const { return block_offset_; }
   bool block_open() const { return block_open_; }         // Some byte of it was taken and its last packet is not cut.
   int64_t last_seqno() const { return next_seqno_ - 1; }  // -1: none yet.

@@ -130,6 +130,9 @@ Awaitable<absl::Status> FakeDatanode::Write(Connection* connection, transfer::Wi
     if (!in_range) trouble = fmt::format("{} bytes, not {} to {}", replica.data.size(), op.minbytesrcvd(), op.maxbytesrcvd());
     if (replica.stamp < block.generationstamp() || replica.stamp > op.latestgenerationstamp()) trouble = "another stamp";
     if (replica.finalized && op.stage() == OpWriteBlockProto::PIPELINE_SETUP_STREAMING_RECOVERY) trouble = "the replica is finalized";
+    const bool append = op.stage() == OpWriteBlockProto::PIPELINE_SETUP_APPEND;
+    if (append && (!replica.finalized || replica.stamp != block.generationstamp())) trouble = "nothing to append to";
+    if (trouble.empty() && (append || op.stage() == OpWriteBlockProto::PIPELINE_SETUP_APPEND_RECOVERY)) replica.finalized = false;
     replica.stamp = op.latestgenerationstamp();
     if (op.stage() == OpWriteBlockProto::PIPELINE_CLOSE_RECOVERY) {
       replica.finalized = true;

@@ -159,7 +159,7 @@ absl::StatusOr<v1::CreateResponse> FakeNamenode::DoCreate(const v1::CreateReques
 
 absl::StatusOr<v1::AddBlockResponse> FakeNamenode::DoAddBlock(const v1::AddBlockRequest& request) {
   ASSIGN_OR_RETURN(File * file, Writing(request.path(), request.inode_id(), request.header()));
-  if (request.has_previous() != !file->blocks.empty()) return Wrong("AddBlock: previous does not fit");
+  if (request.has_previous() != (!file->blocks.empty() && !file->blocks.back().committed)) return Wrong("AddBlock: previous does not fit");
   if (request.has_previous()) RETURN_IF_ERROR(Commit(file, request.previous()));
   v1::AddBlockResponse response;
   ASSIGN_OR_RETURN(*response.mutable_block(), Allocate(file, request.excluded()));
@@ -213,7 +213,7 @@ absl::StatusOr<v1::FsyncResponse> FakeNamenode::DoFsync(const v1::FsyncRequest& 
 
 absl::StatusOr<v1::CompleteResponse> FakeNamenode::DoComplete(const v1::CompleteRequest& request) {
   ASSIGN_OR_RETURN(File * file, Writing(request.path(), request.inode_id(), request.header()));
-  if (request.has_last() != !file->blocks.empty()) return Wrong("Complete: last does not fit");
+  if (request.has_last() != (!file->blocks.empty() && !file->blocks.back().committed)) return Wrong("Complete: last does not fit");
   if (request.has_last()) RETURN_IF_ERROR(Commit(file, request.last()));
   file->open = false;
   v1::CompleteResponse response;

@@ -34,7 +34,7 @@ class FileWriter {
   // what was acknowledged so far, when its last block is recovered.
   virtual void Abort() = 0;
 
-  virtual uint64_t position() const = 0;  // Bytes appended.
+  virtual uint64_t position() const = 0;  // Of the next byte in the file.
   virtual const std::string& path() const = 0;
 };
 
