@@ -9,7 +9,9 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   const std::vector<std::string> directories = config.GetDirectories("dfs.namenode.name.dir");
   if (!directories.empty()) options.directory = directories.front();
   options.store.block_cache_bytes = config.GetBytes("cairn.namenode.block-cache");
+  options.store.row_cache_bytes = config.GetBytes("cairn.namenode.row-cache");
   options.writer.max_batch = static_cast<size_t>(config.GetInt("cairn.namenode.batch.max-mutations"));
+  options.writer.gather = config.GetDuration("cairn.namenode.batch.gather");
   options.writer.max_queued = static_cast<size_t>(config.GetInt("cairn.namenode.queue.max-mutations"));
 
   options.replicas.heartbeat_interval = config.GetDuration("dfs.heartbeat.interval");

@@ -14,6 +14,8 @@ class NamespaceAccess {
   virtual ~NamespaceAccess() = default;
   // As MetaStore::Snapshot: drop it within 10 s.
   virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
+  // As MetaStore::MemorySnapshot.
+  virtual std::shared_ptr<const ReadView> MemorySnapshot() const { return Snapshot(); }
   // As NamespaceWriter::Submit.
   virtual void Submit(v1::Mutation mutation, NamespaceWriter::Done done) = 0;
   // As NamespaceWriter::stats: how busy the writer is, for background work that gives way.
@@ -25,6 +27,7 @@ class StoredNamespace : public NamespaceAccess {
  public:
   StoredNamespace(MetaStore* store, NamespaceWriter* writer) : store_(store), writer_(writer) {}
   std::shared_ptr<const ReadView> Snapshot() const override { return store_->Snapshot(); }
+  std::shared_ptr<const ReadView> MemorySnapshot() const override { return store_->MemorySnapshot(); }
   void Submit(v1::Mutation mutation, NamespaceWriter::Done done) override { writer_->Submit(std::move(mutation), std::move(done)); }
   NamespaceWriter::Stats WriterStats() const override { return writer_->stats(); }
 

@@ -1,5 +1,6 @@
 #include "namenode/namespace_writer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <optional>
@@ -37,6 +38,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   void Submit(v1::Mutation mutation, Done done) ABSL_LOCKS_EXCLUDED(mu);
   void ScheduleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Turn() ABSL_LOCKS_EXCLUDED(mu);
+  bool Gathers() ABSL_LOCKS_EXCLUDED(mu);
   std::optional<Pending> TakeOne() ABSL_LOCKS_EXCLUDED(mu);
   absl::Status ApplyOne(Pending& pending, StoreTransaction& txn);
   void Committed(Group group, const CommitSample& sample, const absl::Status& status);
@@ -58,6 +60,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   bool scheduled ABSL_GUARDED_BY(mu) = false;  // A turn is posted.
   bool closed ABSL_GUARDED_BY(mu) = false;     // The writer is gone; a posted turn may still come.
   bool stopping ABSL_GUARDED_BY(mu) = false;
+  size_t wanted ABSL_GUARDED_BY(mu) = 0;  // A turn waits until so many are queued; 0: none does.
   absl::AnyInvocable<void()> on_stopped ABSL_GUARDED_BY(mu);
   std::optional<absl::Status> refusal ABSL_GUARDED_BY(mu);  // Set: read-only, and what to answer.
   absl::Status failure ABSL_GUARDED_BY(mu);                 // Of which it is read-only.
@@ -67,6 +70,8 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   bool committing = false;
   Group suspects;  // Of a batch whose outcome is unknown, which has this index.
   uint64_t suspect_index = 0;
+  Executor::TimerId gather_timer = 0;
+  size_t company = 0;  // Of the last commit: mutations in it, and those that waited when it ended.
   Observer observer;
   CommitObserver commit_observer;
 
@@ -107,9 +112,35 @@ void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
 }
 
 void NamespaceWriter::Impl::ScheduleLocked() {
-  if (scheduled) return;
+  if (scheduled || (queue.size() < wanted && !stopping)) return;
+  wanted = 0;
   scheduled = true;
   executor->Post([self = shared_from_this()] { self->Turn(); });
+}
+
+// True if this turn is put off: another comes when enough are queued, or the first has waited long enough.
+bool NamespaceWriter::Impl::Gathers() {
+  const size_t enough = std::min(company / 2, options.max_batch);
+  if (options.gather <= absl::ZeroDuration() || enough <= 1) return false;
+  const SteadyTime now = clock->Now();
+  SteadyTime until;
+  {
+    const MutexLock lock(mu);
+    if (stopping || queue.empty() || queue.size() >= enough) return false;
+    until = queue.front().queued_at + options.gather;
+    if (until <= now) return false;
+    wanted = enough;
+  }
+  executor->CancelTimer(gather_timer);
+  gather_timer = executor->PostAt(until, [self = shared_from_this()] {
+    {
+      const MutexLock lock(self->mu);
+      if (self->wanted == 0) return;  // Enough have come: their turn is posted.
+      self->wanted = 0;
+    }
+    self->Turn();
+  });
+  return true;
 }
 
 std::optional<Pending> NamespaceWriter::Impl::TakeOne() {
@@ -127,6 +158,7 @@ void NamespaceWriter::Impl::Turn() {
     if (closed) return;
   }
   if (committing) return;  // The end of that commit comes back here.
+  if (Gathers()) return;
   const std::unique_ptr<StoreTransaction> txn = store->NewTransaction();
   Group group;
   while (group.size() < options.max_batch && txn->ApproximateBytes() < options.max_batch_bytes) {
@@ -175,6 +207,10 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
                          absl::UnavailableError(fmt::format("outcome unknown: {}", std::string(status.message()))));
   }
   store->Publish();
+  {
+    const MutexLock lock(mu);
+    company = group.size() + queue.size();
+  }
   batches.fetch_add(1, std::memory_order_relaxed);
   if (commit_observer) commit_observer(sample);
   Observe(group);

@@ -21,6 +21,9 @@ namespace cairn::namenode {
 // commits it through the journal with one sync, publishes a read snapshot, and only then answers every waiter: nobody learns what
 // a crash could undo. A bounded queue: when it is full, Submit answers kRetriable at once.
 //
+// A commit costs as much CPU as some mutations, whatever it holds. So a turn that finds few waits for more, `gather` at most, if the last
+// batch shows that more are on their way: half of those that were answered or waiting then. A lone caller never waits.
+//
 // A failed commit leaves durability unknown: the writer publishes and acknowledges nothing of that batch (its waiters get
 // UNAVAILABLE without a kind: outcome unknown), goes read-only (every later Submit is kReadOnly with the cause) and logs one
 // line. The same when Apply cannot read the store, but then nothing of the batch was written, so its waiters get kReadOnly too.
@@ -33,6 +36,7 @@ class NamespaceWriter {
   struct Options {
     size_t max_batch = 256;
     size_t max_batch_bytes = 256 << 10;
+    absl::Duration gather = absl::ZeroDuration();  // Longest wait of a mutation for others to share its sync.
     size_t max_queued = 16384;
     size_t max_mutation_bytes = 1 << 20;  // A longer one is refused: it could not be carried by a replicated journal.
   };

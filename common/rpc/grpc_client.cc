@@ -242,6 +242,7 @@ class GrpcChannel::Impl::Stream : public RawSink, public Cancellable, public std
 };
 
 GrpcChannel::GrpcChannel(HostPort target, std::string name, Env* env) : impl_(std::make_unique<Impl>(std::move(target), env)) {
+  LockWithoutDeadlockSearch();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // A connection of its own.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);

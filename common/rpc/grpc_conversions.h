@@ -27,6 +27,10 @@ bool FromBytes(grpc::ByteBuffer* bytes, google::protobuf::MessageLite* message);
 gpr_timespec ToGrpcDeadline(const Clock& clock, SteadyTime deadline);
 SteadyTime FromGrpcDeadline(const Clock& clock, gpr_timespec deadline);
 
+// gRPC locks with Abseil, and Debian builds Abseil so that it searches for a deadlock at each lock taken. Turned off for the process; our
+// own locks are of another make. Idempotent.
+void LockWithoutDeadlockSearch();
+
 // What a completion queue gives back: one started operation.
 class Tag {
  public:

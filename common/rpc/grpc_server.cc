@@ -237,7 +237,7 @@ void GrpcServer::Impl::Accept(grpc::ServerCompletionQueue* queue) {
   std::make_shared<Call>(this, queue)->Start();
 }
 
-GrpcServer::GrpcServer(Options options, Env* env) : impl_(std::make_unique<Impl>(std::move(options), env)) {}
+GrpcServer::GrpcServer(Options options, Env* env) : impl_(std::make_unique<Impl>(std::move(options), env)) { LockWithoutDeadlockSearch(); }
 
 GrpcServer::~GrpcServer() { Stop(); }
 

@@ -52,7 +52,11 @@ void ClientService::OnGetLocationsMany(Call<v1::GetLocationsManyRequest, v1::Get
     const absl::StatusOr<std::vector<BlockOfFile>> blocks =
         BlocksOfFile(*view, inode->record, 0, UINT64_MAX, std::min(room, kMaxLocatedBlocks));
     if (!blocks.ok()) return call.done(blocks.status());
-    for (const BlockOfFile& block : *blocks) *entry.add_blocks() = LocateForReader(block, host);
+    for (const BlockOfFile& block : *blocks) {
+      absl::StatusOr<v1::LocatedBlock> located = LocateForReader(block, host, Reach::kDisk);
+      if (!located.ok()) return call.done(located.status());
+      *entry.add_blocks() = *std::move(located);
+    }
     room -= blocks->size();
     entry.set_has_more(blocks->size() < inode->record.block_count());
   }

@@ -1,6 +1,7 @@
 #include "namenode/frontdoor/caller_resolver.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn::namenode {
 
@@ -10,16 +11,32 @@ void ResolvedCaller::Fill(v1::Mutation* mutation) const {
   if (groups != nullptr) *mutation->mutable_groups() = *groups;
 }
 
+bool CallerResolver::Begin(const std::string& user, ResolvedCaller* caller) const {
+  caller->user = user;
+  caller->enforced = options_.permissions_enabled;
+  caller->superuser = !user.empty() && user == options_.superuser;
+  // A superuser's groups decide nothing, so nobody is asked for them.
+  return !caller->superuser && groups_ != nullptr;
+}
+
+void CallerResolver::SetGroups(std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller) const {
+  caller->groups = std::move(groups);
+  const Caller::Groups& names = *caller->groups;
+  caller->superuser = !options_.supergroup.empty() && std::find(names.begin(), names.end(), options_.supergroup) != names.end();
+}
+
 ResolvedCaller CallerResolver::Resolve(const std::string& user) const {
   ResolvedCaller caller;
-  caller.user = user;
-  caller.enforced = options_.permissions_enabled;
-  caller.superuser = !user.empty() && user == options_.superuser;
-  // A superuser's groups decide nothing, so nobody is asked for them.
-  if (caller.superuser || groups_ == nullptr) return caller;
-  caller.groups = groups_->GroupsOf(user);
-  const Caller::Groups& names = *caller.groups;
-  caller.superuser = !options_.supergroup.empty() && std::find(names.begin(), names.end(), options_.supergroup) != names.end();
+  if (Begin(user, &caller)) SetGroups(groups_->GroupsOf(user), &caller);
+  return caller;
+}
+
+std::optional<ResolvedCaller> CallerResolver::ResolveKnown(const std::string& user) const {
+  std::optional<ResolvedCaller> caller(std::in_place);
+  if (!Begin(user, &*caller)) return caller;
+  std::shared_ptr<const Caller::Groups> groups = groups_->KnownGroupsOf(user);
+  if (groups == nullptr) return std::nullopt;
+  SetGroups(std::move(groups), &*caller);
   return caller;
 }
 

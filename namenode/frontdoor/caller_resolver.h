@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cairn/namespace.pb.h"
@@ -33,8 +34,14 @@ class CallerResolver {
   CallerResolver(Options options, GroupMapping* groups) : options_(std::move(options)), groups_(groups) {}
 
   ResolvedCaller Resolve(const std::string& user) const;
+  // Nothing if the system would have to be asked for his groups: never blocks.
+  std::optional<ResolvedCaller> ResolveKnown(const std::string& user) const;
 
  private:
+  // False if he needs no groups.
+  bool Begin(const std::string& user, ResolvedCaller* caller) const;
+  void SetGroups(std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller) const;
+
   const Options options_;
   GroupMapping* const groups_;
 };

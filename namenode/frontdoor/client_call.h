@@ -15,11 +15,13 @@
 
 namespace cairn::namenode {
 
+inline absl::Status TooLate() { return absl::DeadlineExceededError("the call's deadline passed before it was begun; it has not acted"); }
+
 uint64_t HashOfRequest(const std::string& bytes);  // XXH3-64 with seed 0.
 
 template <class Request, class Response>
-void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
-                             void (ClientService::*handle)(Call<Request, Response>)) {
+auto ClientService::Accept(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done)
+    -> std::optional<Call<Request, Response>> {
   if (observer_) {
     done = [this, name, began = clock_->Now(), done = std::move(done)](absl::StatusOr<Response> response) mutable {
       observer_(name, clock_->Now() - began, response.status());
@@ -27,22 +29,66 @@ void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContex
     };
   }
   if (audit_ != nullptr) done = Audited(audit_, clock_, name, is_mutation, context, request, std::move(done));
-  const absl::Status header = is_mutation ? CheckMutationHeader(request.header()) : CheckReadHeader(request.header());
-  if (!header.ok()) return done(header);
-  Executor* const reader = readers_[next_reader_.fetch_add(1, std::memory_order_relaxed) % readers_.size()];
-  if (reader->QueueDepth() >= options_.max_queued_per_reader)
-    return done(MakeError(ErrorKind::kRetriable, fmt::format("{}: {} calls are waiting already", name, options_.max_queued_per_reader)));
-  Call<Request, Response> call;
-  call.context = std::move(context);
-  call.header = std::move(*request.mutable_header());
+  if (absl::Status header = is_mutation ? CheckMutationHeader(request.header()) : CheckReadHeader(request.header()); !header.ok()) {
+    done(std::move(header));
+    return std::nullopt;
+  }
+  std::optional<Call<Request, Response>> call(std::in_place);
+  call->context = std::move(context);
+  call->header = std::move(*request.mutable_header());
   request.clear_header();
-  call.request = std::move(request);
-  call.reader = reader;
-  call.done = std::move(done);
-  reader->Post([this, handle, call = std::move(call)]() mutable {
-    if (clock_->Now() > call.context.deadline)
-      return call.done(absl::DeadlineExceededError("the call's deadline passed before it was begun; it has not acted"));
-    (this->*handle)(std::move(call));
+  call->request = std::move(request);
+  call->reader = readers_[next_reader_.fetch_add(1, std::memory_order_relaxed) % readers_.size()];
+  call->done = std::move(done);
+  return call;
+}
+
+template <class Request, class Response, class Run>
+void ClientService::PostToReader(const char* name, Call<Request, Response> call, Run run) {
+  Executor* const reader = call.reader;
+  if (reader->QueueDepth() >= options_.max_queued_per_reader)
+    return call.done(
+        MakeError(ErrorKind::kRetriable, fmt::format("{}: {} calls are waiting already", name, options_.max_queued_per_reader)));
+  reader->Post([this, run = std::move(run), call = std::move(call)]() mutable {
+    if (clock_->Now() > call.context.deadline) return call.done(TooLate());
+    run(std::move(call));
+  });
+}
+
+template <class Request, class Response>
+void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
+                             void (ClientService::*handle)(Call<Request, Response>)) {
+  std::optional<Call<Request, Response>> call =
+      Accept<Request, Response>(name, is_mutation, std::move(context), std::move(request), std::move(done));
+  if (!call) return;
+  PostToReader(name, *std::move(call), [this, handle](Call<Request, Response> accepted) { (this->*handle)(std::move(accepted)); });
+}
+
+template <class Request, class Response>
+void ClientService::BeginOnReader(Call<Request, Response>& call) const {
+  call.who = callers_.Resolve(call.header.user());
+  call.view = space_->Snapshot();
+  call.reach = Reach::kDisk;
+}
+
+template <class Request, class Response>
+void ClientService::DispatchInMemory(const char* name, bool is_mutation, api::CallContext context, Request request,
+                                     api::Done<Response> done, Try<Request, Response> handle) {
+  std::optional<Call<Request, Response>> call =
+      Accept<Request, Response>(name, is_mutation, std::move(context), std::move(request), std::move(done));
+  if (!call) return;
+  if (clock_->Now() > call->context.deadline) return call->done(TooLate());
+  call->who = callers_.ResolveKnown(call->header.user());
+  if (call->who) {
+    call->view = space_->MemorySnapshot();
+    absl::Status tried = (this->*handle)(*call);
+    if (tried.ok()) return;
+    if (!IsNotInMemory(tried)) return call->done(std::move(tried));
+    call->view = nullptr;
+  }
+  PostToReader(name, *std::move(call), [this, handle](Call<Request, Response> accepted) {
+    BeginOnReader(accepted);
+    if (absl::Status status = (this->*handle)(accepted); !status.ok()) accepted.done(std::move(status));
   });
 }
 
@@ -55,7 +101,11 @@ void ClientService::Answer(Call<Request, Response>& call, Response response) {
 template <class Request, class Response>
 v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) const {
   v1::Mutation mutation;
-  callers_.Resolve(call.header.user()).Fill(&mutation);
+  if (call.who) {
+    call.who->Fill(&mutation);
+  } else {
+    callers_.Resolve(call.header.user()).Fill(&mutation);
+  }
   mutation.set_client_id(call.header.client_id());
   mutation.set_slot(call.header.slot());
   mutation.set_sequence(call.header.sequence());
@@ -69,6 +119,7 @@ v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) con
 template <class Request, class Response>
 void ClientService::Submit(Call<Request, Response> call, v1::Mutation mutation,
                            absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
+  call.view = nullptr;  // Not to be held while the call waits.
   space_->Submit(std::move(mutation),
                  [this, call = std::move(call), fill = std::move(fill)](absl::StatusOr<v1::MutationResult> result) mutable {
                    Executor* const reader = call.reader;
@@ -85,6 +136,7 @@ template <class Request, class Response>
 void ClientService::SubmitOverLease(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
                                     void (ClientService::*again)(Call<Request, Response>),
                                     absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
+  call.view = nullptr;  // Not to be held while the call waits.
   if (call.took_over) return Submit<Request, Response>(std::move(call), std::move(mutation), std::move(fill));
   v1::Mutation take_over = NewMutation(call);
   take_over.set_sequence(0);  // The call's own retry row is for its own answer.

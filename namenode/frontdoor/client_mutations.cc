@@ -15,9 +15,11 @@ namespace {
 constexpr uint8_t kWriterModes =
     static_cast<uint8_t>(TokenMode::kRead) | static_cast<uint8_t>(TokenMode::kWrite) | static_cast<uint8_t>(TokenMode::kTransfer);
 
-// Reads a path's records into the cache on a reader, so that the one writer finds them there.
-void Warm(const ReadView& view, const std::string& path) {
-  IgnoreError(WalkPath(view, path, Caller::Trusted()).status(), "only the mutation itself decides");
+// Reads a path's records into memory, so that the one writer finds them there: NotInMemory if this view cannot. Nothing else that the walk
+// says matters, only the mutation itself decides.
+absl::Status Warm(const ReadView& view, const std::string& path) {
+  absl::Status walked = WalkPath(view, path, Caller::Trusted()).status();
+  return IsNotInMemory(walked) ? walked : absl::OkStatus();
 }
 
 // Parents that are made on the way can be entered and filled by their owner, as in HDFS.
@@ -25,9 +27,9 @@ uint32_t ParentMode(uint32_t mode) { return mode | 0300; }
 
 }  // namespace
 
-#define CAIRN_DISPATCH(Name)                                                                                          \
-  void ClientService::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) { \
-    Dispatch(#Name, true, std::move(context), std::move(request), std::move(done), &ClientService::On##Name);         \
+#define CAIRN_DISPATCH(Name)                                                                                           \
+  void ClientService::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) {  \
+    DispatchInMemory(#Name, true, std::move(context), std::move(request), std::move(done), &ClientService::Try##Name); \
   }
 CAIRN_DISPATCH(Create)
 CAIRN_DISPATCH(AddBlock)
@@ -39,8 +41,11 @@ CAIRN_DISPATCH(Complete)
 CAIRN_DISPATCH(Mkdirs)
 CAIRN_DISPATCH(Rename)
 CAIRN_DISPATCH(Delete)
-CAIRN_DISPATCH(DeleteMany)
 #undef CAIRN_DISPATCH
+
+void ClientService::DeleteMany(api::CallContext context, v1::DeleteManyRequest request, api::Done<v1::DeleteManyResponse> done) {
+  Dispatch("DeleteMany", true, std::move(context), std::move(request), std::move(done), &ClientService::OnDeleteMany);
+}
 
 absl::StatusOr<v1::Mutation::Commit> ClientService::ToCommit(const v1::CommittedBlock& block, const ReadView& view) {
   v1::Mutation::Commit commit;
@@ -76,7 +81,7 @@ absl::StatusOr<v1::LocatedBlock> ClientService::Locate(const v1::MutationResult&
   return located;
 }
 
-void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
+absl::Status ClientService::TryCreate(Call<v1::CreateRequest, v1::CreateResponse>& call) {
   const v1::CreateRequest& request = call.request;
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Create& create = *mutation.mutable_create();
@@ -90,9 +95,9 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
   create.set_parent_mode(ParentMode(0777 & ~request.umask()));
   create.set_with_first_block(request.with_first_block());
 
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  if (const absl::Status names = CheckNewPath(*view, mutation.limits(), request.path()); !names.ok()) return call.done(names);
-  if (request.with_first_block() && !HasActed(*view, call.header)) {
+  RETURN_IF_ERROR(CheckNewPath(*call.view, mutation.limits(), request.path()));
+  ASSIGN_OR_RETURN(const bool has_acted, HasActed(*call.view, call.header));
+  if (request.with_first_block() && !has_acted) {
     ReplicaPlane::TargetRequest wanted;
     // A number out of range is refused by Apply, with the key that sets it.
     wanted.replication = std::clamp(create.replication(), 1u, std::max(now->limits.max_replication, 1u));
@@ -100,13 +105,13 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
     wanted.client_host = HostOfCaller(request.client_host(), call.context.peer);
     wanted.excluded.assign(request.excluded().begin(), request.excluded().end());
     const absl::StatusOr<std::vector<StorageNumber>> targets = replicas_->ChooseTargets(wanted);
-    if (!targets.ok()) return call.done(Annotate(targets.status(), fmt::format("create {}", request.path())));
+    if (!targets.ok()) return Annotate(targets.status(), fmt::format("create {}", request.path()));
     for (const StorageNumber target : *targets) create.add_targets(static_cast<uint32_t>(target.value()));
   }
   if (!call.header.client_name().empty()) {
-    if (const absl::Status renewed = leases_->Renew(call.header.client_name()); !renewed.ok()) return call.done(renewed);
+    RETURN_IF_ERROR(leases_->Renew(call.header.client_name()));
   }
-  if (!request.overwrite()) SeeLease(*view, request.path(), call.header.client_name(), create.mutable_lease_seen());
+  if (!request.overwrite()) SeeLease(*call.view, request.path(), call.header.client_name(), create.mutable_lease_seen());
   const bool with_first_block = request.with_first_block();
   SubmitOverLease<v1::CreateRequest, v1::CreateResponse>(
       kCreateFile, std::move(call), std::move(mutation), &ClientService::OnCreate,
@@ -118,11 +123,17 @@ void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
         *response.mutable_first_block() = *std::move(located);
         return absl::OkStatus();
       });
+  return absl::OkStatus();
 }
 
-void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> call) {
+// Once more, after a lease was taken over.
+void ClientService::OnCreate(Call<v1::CreateRequest, v1::CreateResponse> call) {
+  BeginOnReader(call);
+  if (const absl::Status status = TryCreate(call); !status.ok()) call.done(status);
+}
+
+absl::Status ClientService::TryAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse>& call) {
   const v1::AddBlockRequest& request = call.request;
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::AddBlock& add = *mutation.mutable_add_block();
   add.set_path(request.path());
@@ -130,13 +141,15 @@ void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> c
   add.set_reserve(request.reserve());
   add.set_use_reserved_id(request.use_reserved_id());
   if (request.has_previous()) {
-    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *view);
-    if (!previous.ok()) return call.done(Annotate(previous.status(), fmt::format("addBlock {}", request.path())));
+    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *call.view);
+    if (!previous.ok()) return Annotate(previous.status(), fmt::format("addBlock {}", request.path()));
     *add.mutable_previous() = *std::move(previous);
   }
-  if (request.use_reserved_id() == 0 && !HasActed(*view, call.header)) {
+  ASSIGN_OR_RETURN(const bool has_acted, HasActed(*call.view, call.header));
+  if (request.use_reserved_id() == 0 && !has_acted) {
     const absl::StatusOr<ResolvedInode> file =
-        request.inode_id() != 0 ? ResolveId(*view, InodeId(request.inode_id())) : ResolvePath(*view, request.path());
+        request.inode_id() != 0 ? ResolveId(*call.view, InodeId(request.inode_id())) : ResolvePath(*call.view, request.path());
+    if (IsNotInMemory(file.status())) return file.status();
     // A file that is gone is refused by Apply, in its words.
     if (file.ok() && file->record.type() == v1::FILE) {
       ReplicaPlane::TargetRequest wanted;
@@ -145,7 +158,7 @@ void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> c
       wanted.client_host = HostOfCaller(request.client_host(), call.context.peer);
       wanted.excluded.assign(request.excluded().begin(), request.excluded().end());
       const absl::StatusOr<std::vector<StorageNumber>> targets = replicas_->ChooseTargets(wanted);
-      if (!targets.ok()) return call.done(Annotate(targets.status(), fmt::format("addBlock {}", request.path())));
+      if (!targets.ok()) return Annotate(targets.status(), fmt::format("addBlock {}", request.path()));
       for (const StorageNumber target : *targets) add.add_targets(static_cast<uint32_t>(target.value()));
     }
   }
@@ -156,9 +169,10 @@ void ClientService::OnAddBlock(Call<v1::AddBlockRequest, v1::AddBlockResponse> c
                                                       *response.mutable_block() = *std::move(located);
                                                       return absl::OkStatus();
                                                     });
+  return absl::OkStatus();
 }
 
-void ClientService::OnAbandonBlock(Call<v1::AbandonBlockRequest, v1::AbandonBlockResponse> call) {
+absl::Status ClientService::TryAbandonBlock(Call<v1::AbandonBlockRequest, v1::AbandonBlockResponse>& call) {
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::AbandonBlock& op = *mutation.mutable_abandon_block();
   op.set_path(call.request.path());
@@ -166,9 +180,10 @@ void ClientService::OnAbandonBlock(Call<v1::AbandonBlockRequest, v1::AbandonBloc
   *op.mutable_block() = call.request.block();
   Submit<v1::AbandonBlockRequest, v1::AbandonBlockResponse>(
       std::move(call), std::move(mutation), [](const v1::MutationResult&, v1::AbandonBlockResponse&) { return absl::OkStatus(); });
+  return absl::OkStatus();
 }
 
-void ClientService::OnUpdateBlockForPipeline(Call<v1::UpdateBlockForPipelineRequest, v1::UpdateBlockForPipelineResponse> call) {
+absl::Status ClientService::TryUpdateBlockForPipeline(Call<v1::UpdateBlockForPipelineRequest, v1::UpdateBlockForPipelineResponse>& call) {
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::UpdateBlockForPipeline& op = *mutation.mutable_update_block_for_pipeline();
   op.set_path(call.request.path());
@@ -180,11 +195,11 @@ void ClientService::OnUpdateBlockForPipeline(Call<v1::UpdateBlockForPipelineRequ
         response.set_token(Token(result.block(), kWriterModes));
         return absl::OkStatus();
       });
+  return absl::OkStatus();
 }
 
-void ClientService::OnUpdatePipeline(Call<v1::UpdatePipelineRequest, v1::UpdatePipelineResponse> call) {
+absl::Status ClientService::TryUpdatePipeline(Call<v1::UpdatePipelineRequest, v1::UpdatePipelineResponse>& call) {
   const v1::UpdatePipelineRequest& request = call.request;
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::UpdatePipeline& op = *mutation.mutable_update_pipeline();
   op.set_path(request.path());
@@ -192,15 +207,16 @@ void ClientService::OnUpdatePipeline(Call<v1::UpdatePipelineRequest, v1::UpdateP
   *op.mutable_old_block() = request.old_block();
   *op.mutable_new_block() = request.new_block();
   for (const std::string& uuid : request.storages()) {
-    const absl::StatusOr<StorageNumber> number = storage_numbers_.NumberOf(uuid, *view);
-    if (!number.ok()) return call.done(Annotate(number.status(), fmt::format("updatePipeline {}", request.path())));
+    const absl::StatusOr<StorageNumber> number = storage_numbers_.NumberOf(uuid, *call.view);
+    if (!number.ok()) return Annotate(number.status(), fmt::format("updatePipeline {}", request.path()));
     op.add_storages(static_cast<uint32_t>(number->value()));
   }
   Submit<v1::UpdatePipelineRequest, v1::UpdatePipelineResponse>(
       std::move(call), std::move(mutation), [](const v1::MutationResult&, v1::UpdatePipelineResponse&) { return absl::OkStatus(); });
+  return absl::OkStatus();
 }
 
-void ClientService::OnFsync(Call<v1::FsyncRequest, v1::FsyncResponse> call) {
+absl::Status ClientService::TryFsync(Call<v1::FsyncRequest, v1::FsyncResponse>& call) {
   const v1::FsyncRequest& request = call.request;
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Fsync& op = *mutation.mutable_fsync();
@@ -209,30 +225,30 @@ void ClientService::OnFsync(Call<v1::FsyncRequest, v1::FsyncResponse> call) {
   op.set_use_reserved_id(request.use_reserved_id());
   if (request.has_last_block()) *op.mutable_last_block() = request.last_block();
   if (request.has_previous()) {
-    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *space_->Snapshot());
-    if (!previous.ok()) return call.done(Annotate(previous.status(), fmt::format("fsync {}", request.path())));
+    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *call.view);
+    if (!previous.ok()) return Annotate(previous.status(), fmt::format("fsync {}", request.path()));
     *op.mutable_previous() = *std::move(previous);
   }
   Submit<v1::FsyncRequest, v1::FsyncResponse>(std::move(call), std::move(mutation),
                                               [](const v1::MutationResult&, v1::FsyncResponse&) { return absl::OkStatus(); });
+  return absl::OkStatus();
 }
 
-void ClientService::OnComplete(Call<v1::CompleteRequest, v1::CompleteResponse> call) {
+absl::Status ClientService::TryComplete(Call<v1::CompleteRequest, v1::CompleteResponse>& call) {
   const v1::CompleteRequest& request = call.request;
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Complete& op = *mutation.mutable_complete();
   op.set_path(request.path());
   op.set_inode_id(request.inode_id());
   op.set_use_reserved_id(request.use_reserved_id());
   if (request.has_last()) {
-    absl::StatusOr<v1::Mutation::Commit> last = ToCommit(request.last(), *view);
-    if (!last.ok()) return call.done(Annotate(last.status(), fmt::format("complete {}", request.path())));
+    absl::StatusOr<v1::Mutation::Commit> last = ToCommit(request.last(), *call.view);
+    if (!last.ok()) return Annotate(last.status(), fmt::format("complete {}", request.path()));
     *op.mutable_last() = *std::move(last);
   }
   if (request.has_previous()) {
-    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *view);
-    if (!previous.ok()) return call.done(Annotate(previous.status(), fmt::format("complete {}", request.path())));
+    absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *call.view);
+    if (!previous.ok()) return Annotate(previous.status(), fmt::format("complete {}", request.path()));
     *op.mutable_previous() = *std::move(previous);
   }
   Submit<v1::CompleteRequest, v1::CompleteResponse>(std::move(call), std::move(mutation),
@@ -240,11 +256,11 @@ void ClientService::OnComplete(Call<v1::CompleteRequest, v1::CompleteResponse> c
                                                       *response.mutable_status() = ToFileStatus(result.inode(), result.path());
                                                       return absl::OkStatus();
                                                     });
+  return absl::OkStatus();
 }
 
-void ClientService::OnMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse> call) {
-  if (const absl::Status names = CheckNewPath(*space_->Snapshot(), tunables()->mutation_limits, call.request.path()); !names.ok())
-    return call.done(names);
+absl::Status ClientService::TryMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse>& call) {
+  RETURN_IF_ERROR(CheckNewPath(*call.view, tunables()->mutation_limits, call.request.path()));
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Mkdirs& op = *mutation.mutable_mkdirs();
   op.set_path(call.request.path());
@@ -253,15 +269,12 @@ void ClientService::OnMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse> call) {
   op.set_parent_mode(ParentMode(op.mode()));
   Submit<v1::MkdirsRequest, v1::MkdirsResponse>(std::move(call), std::move(mutation),
                                                 [](const v1::MutationResult&, v1::MkdirsResponse&) { return absl::OkStatus(); });
+  return absl::OkStatus();
 }
 
-void ClientService::OnRename(Call<v1::RenameRequest, v1::RenameResponse> call) {
-  {
-    const std::shared_ptr<const ReadView> view = space_->Snapshot();
-    Warm(*view, call.request.source());
-    if (const absl::Status names = CheckNewPath(*view, tunables()->mutation_limits, call.request.destination()); !names.ok())
-      return call.done(names);
-  }
+absl::Status ClientService::TryRename(Call<v1::RenameRequest, v1::RenameResponse>& call) {
+  RETURN_IF_ERROR(Warm(*call.view, call.request.source()));
+  RETURN_IF_ERROR(CheckNewPath(*call.view, tunables()->mutation_limits, call.request.destination()));
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Rename& op = *mutation.mutable_rename();
   op.set_source(call.request.source());
@@ -269,10 +282,11 @@ void ClientService::OnRename(Call<v1::RenameRequest, v1::RenameResponse> call) {
   op.set_overwrite(call.request.overwrite());
   Submit<v1::RenameRequest, v1::RenameResponse>(std::move(call), std::move(mutation),
                                                 [](const v1::MutationResult&, v1::RenameResponse&) { return absl::OkStatus(); });
+  return absl::OkStatus();
 }
 
-void ClientService::OnDelete(Call<v1::DeleteRequest, v1::DeleteResponse> call) {
-  Warm(*space_->Snapshot(), call.request.path());
+absl::Status ClientService::TryDelete(Call<v1::DeleteRequest, v1::DeleteResponse>& call) {
+  RETURN_IF_ERROR(Warm(*call.view, call.request.path()));
   v1::Mutation mutation = NewMutation(call);
   mutation.mutable_delete_()->set_path(call.request.path());
   mutation.mutable_delete_()->set_recursive(call.request.recursive());
@@ -281,6 +295,7 @@ void ClientService::OnDelete(Call<v1::DeleteRequest, v1::DeleteResponse> call) {
                                                   response.set_existed(result.existed());
                                                   return absl::OkStatus();
                                                 });
+  return absl::OkStatus();
 }
 
 // A call of thousands of paths, a mutation of 256 at a time. All have the call's retry id and hash: the row says how far it has come.
@@ -316,7 +331,7 @@ void ClientService::DeleteNext(std::shared_ptr<DeleteProgress> progress) {
     const uint32_t end = std::min(total, progress->next + kMaxPathsOfDeleteMany);
     for (uint32_t i = progress->next; i < end; ++i) {
       op.add_paths(paths.Get(static_cast<int>(i)));
-      Warm(*view, paths.Get(static_cast<int>(i)));
+      IgnoreError(Warm(*view, paths.Get(static_cast<int>(i))), "this view may read the disk");
     }
   }
   space_->Submit(std::move(mutation), [this, progress](absl::StatusOr<v1::MutationResult> result) {

@@ -12,6 +12,12 @@
 
 namespace cairn::namenode {
 
+namespace {
+
+constexpr uint32_t kMostEntriesInMemory = 64;
+
+}  // namespace
+
 uint64_t HashOfRequest(const std::string& bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::string HostOfCaller(const std::string& client_host, const std::string& peer) {
@@ -60,21 +66,21 @@ std::string ClientService::Token(const v1::Block& block, uint8_t modes) const {
   return SealBlockToken(identity_.keys.back(), claims);  // The newest.
 }
 
-bool ClientService::HasActed(const ReadView& view, const v1::RequestHeader& header) const {
+absl::StatusOr<bool> ClientService::HasActed(const ReadView& view, const v1::RequestHeader& header) const {
   if (header.sequence() == 0) return false;
-  const auto row = FindRecord<v1::RetryRecord>(view, Family::kRetry, RetryKey(header.client_id(), header.slot()));
-  return row.ok() && *row && (*row)->sequence() == header.sequence();
+  ASSIGN_OR_RETURN(const auto row, FindRecord<v1::RetryRecord>(view, Family::kRetry, RetryKey(header.client_id(), header.slot())));
+  return row && row->sequence() == header.sequence();
 }
 
-#define CAIRN_DISPATCH(Name, is_mutation)                                                                             \
+#define CAIRN_DISPATCH(Name, dispatch, handle)                                                                        \
   void ClientService::Name(api::CallContext context, v1::Name##Request request, api::Done<v1::Name##Response> done) { \
-    Dispatch(#Name, is_mutation, std::move(context), std::move(request), std::move(done), &ClientService::On##Name);  \
+    dispatch(#Name, false, std::move(context), std::move(request), std::move(done), &ClientService::handle##Name);    \
   }
-CAIRN_DISPATCH(GetFileInfo, false)
-CAIRN_DISPATCH(List, false)
-CAIRN_DISPATCH(GetBlockLocations, false)
-CAIRN_DISPATCH(GetContentSummary, false)
-CAIRN_DISPATCH(ReportBadReplicas, false)
+CAIRN_DISPATCH(GetFileInfo, DispatchInMemory, Try)
+CAIRN_DISPATCH(List, DispatchInMemory, Try)
+CAIRN_DISPATCH(GetBlockLocations, DispatchInMemory, Try)
+CAIRN_DISPATCH(GetContentSummary, DispatchInMemory, Try)
+CAIRN_DISPATCH(ReportBadReplicas, Dispatch, On)
 #undef CAIRN_DISPATCH
 
 // These two are answered at once: a renewal never waits behind a slow read.
@@ -105,41 +111,35 @@ void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDef
   done(std::move(response));
 }
 
-void ClientService::OnGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoResponse> call) {
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
-  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*space_->Snapshot(), call.request.path(), who.caller());
-  if (!status.ok()) return call.done(status.status());
+absl::Status ClientService::TryGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetFileInfoResponse>& call) {
   v1::GetFileInfoResponse response;
-  *response.mutable_status() = *std::move(status);
+  ASSIGN_OR_RETURN(*response.mutable_status(), StatusOfPath(*call.view, call.request.path(), call.who->caller()));
   Answer(call, std::move(response));
+  return absl::OkStatus();
 }
 
-void ClientService::OnList(Call<v1::ListRequest, v1::ListResponse> call) {
+absl::Status ClientService::TryList(Call<v1::ListRequest, v1::ListResponse>& call) {
   const uint32_t limit = call.request.limit() == 0 ? options_.list_limit : std::min(call.request.limit(), options_.list_limit);
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
-  absl::StatusOr<Listing> listing =
-      ListDirectory(*space_->Snapshot(), call.request.path(), call.request.start_after(), limit, who.caller());
-  if (!listing.ok()) return call.done(listing.status());
+  // A long listing would keep this thread from its other calls.
+  const uint32_t here = call.reach == Reach::kMemory ? std::min(limit, kMostEntriesInMemory) : limit;
+  ASSIGN_OR_RETURN(Listing listing, ListDirectory(*call.view, call.request.path(), call.request.start_after(), here, call.who->caller()));
+  if (listing.has_more && here < limit) return NotInMemory();
   v1::ListResponse response;
-  for (v1::FileStatus& entry : listing->entries) *response.add_entries() = std::move(entry);
-  response.set_has_more(listing->has_more);
+  for (v1::FileStatus& entry : listing.entries) *response.add_entries() = std::move(entry);
+  response.set_has_more(listing.has_more);
   Answer(call, std::move(response));
+  return absl::OkStatus();
 }
 
-void ClientService::OnGetContentSummary(Call<v1::GetContentSummaryRequest, v1::GetContentSummaryResponse> call) {
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  absl::StatusOr<v1::ContentSummary> summary = SummaryOfPath(*view, call.request.path(), who.caller());
-  if (!summary.ok()) return call.done(summary.status());
-  absl::StatusOr<v1::FileStatus> status = StatusOfPath(*view, call.request.path(), who.caller());
-  if (!status.ok()) return call.done(status.status());
+absl::Status ClientService::TryGetContentSummary(Call<v1::GetContentSummaryRequest, v1::GetContentSummaryResponse>& call) {
   v1::GetContentSummaryResponse response;
-  *response.mutable_summary() = *std::move(summary);
-  *response.mutable_status() = *std::move(status);
+  ASSIGN_OR_RETURN(*response.mutable_summary(), SummaryOfPath(*call.view, call.request.path(), call.who->caller()));
+  ASSIGN_OR_RETURN(*response.mutable_status(), StatusOfPath(*call.view, call.request.path(), call.who->caller()));
   Answer(call, std::move(response));
+  return absl::OkStatus();
 }
 
-v1::LocatedBlock ClientService::LocateForReader(const BlockOfFile& block, const std::string& host) {
+absl::StatusOr<v1::LocatedBlock> ClientService::LocateForReader(const BlockOfFile& block, const std::string& host, Reach reach) {
   v1::LocatedBlock located;
   located.mutable_block()->set_id(block.id.value());
   // Until an append's pipeline is known to stand its replicas have the stamp of before, at least.
@@ -148,26 +148,26 @@ v1::LocatedBlock ClientService::LocateForReader(const BlockOfFile& block, const 
   located.mutable_block()->set_length_bytes(block.record.length_bytes());
   located.set_offset_bytes(block.offset_bytes);
   located.set_under_construction(block.record.state() != v1::COMMITTED);
-  ReplicaPlane::Locations found = replicas_->Locate(block.id, block.record, host);
+  ReplicaPlane::Locations found = replicas_->Locate(block.id, block.record, host, reach);
+  if (found.needs_disk) return NotInMemory();
   located.set_retry(found.retry);
   for (v1::StorageLocation& location : found.locations) *located.add_locations() = std::move(location);
   located.set_token(Token(located.block(), static_cast<uint8_t>(TokenMode::kRead)));
   return located;
 }
 
-void ClientService::OnGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::GetBlockLocationsResponse> call) {
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
-  const std::shared_ptr<const ReadView> view = space_->Snapshot();
-  const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, call.request.path(), who.caller(), kReadRight);
-  if (!inode.ok()) return call.done(inode.status());
-  const absl::StatusOr<std::vector<BlockOfFile>> blocks =
-      BlocksOfFile(*view, inode->record, call.request.offset_bytes(), call.request.length_bytes(), kMaxLocatedBlocks);
-  if (!blocks.ok()) return call.done(blocks.status());
+absl::Status ClientService::TryGetBlockLocations(Call<v1::GetBlockLocationsRequest, v1::GetBlockLocationsResponse>& call) {
+  ASSIGN_OR_RETURN(const ResolvedInode inode, ResolveFile(*call.view, call.request.path(), call.who->caller(), kReadRight));
+  ASSIGN_OR_RETURN(const std::vector<BlockOfFile> blocks,
+                   BlocksOfFile(*call.view, inode.record, call.request.offset_bytes(), call.request.length_bytes(), kMaxLocatedBlocks));
   v1::GetBlockLocationsResponse response;
-  *response.mutable_status() = ToFileStatus(inode->record, call.request.path());
+  *response.mutable_status() = ToFileStatus(inode.record, call.request.path());
   const std::string host = HostOfCaller(call.request.client_host(), call.context.peer);
-  for (const BlockOfFile& block : *blocks) *response.add_blocks() = LocateForReader(block, host);
+  for (const BlockOfFile& block : blocks) {
+    ASSIGN_OR_RETURN(*response.add_blocks(), LocateForReader(block, host, call.reach));
+  }
   Answer(call, std::move(response));
+  return absl::OkStatus();
 }
 
 void ClientService::OnReportBadReplicas(Call<v1::ReportBadReplicasRequest, v1::ReportBadReplicasResponse> call) {

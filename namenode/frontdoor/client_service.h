@@ -23,10 +23,11 @@ namespace cairn::namenode {
 
 // The native client's front door: checks requests, turns them into mutations or snapshot reads, and answers with locations and tokens.
 //
-// No call does its work on the caller's thread or on the writer's executor: each goes to one of the reader executors, which may block on
-// a disk read, and mutations come back to it to be answered. There a mutation's paths are resolved on the last snapshot, which warms the
-// cache for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must get its kept answer.
-// Targets are chosen before the mutation is queued.
+// A call begins on the caller's thread, which must not wait for a disk: it reads what is in memory, and that is nearly always enough. When
+// it is not, the call begins anew on one of the reader executors, which may block on a disk read. Mutations are answered on a reader, too;
+// the writer's executor does nothing of a call but apply it. A mutation's paths are resolved before it is queued, which warms the cache
+// for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must get its kept answer. Targets are
+// chosen before the mutation is queued.
 //
 // Thread-safe. Calls that come when a reader's queue is full are kRetriable. All that it points to, and the readers' queues, outlive the
 // last call.
@@ -69,10 +70,19 @@ class ClientService : public api::ClientNamenode {
     api::CallContext context;
     v1::RequestHeader header;
     Request request;
+    // Of handlers that begin in memory: who calls, the state they read, and how far anything else they ask may go.
+    std::optional<ResolvedCaller> who;
+    std::shared_ptr<const ReadView> view;
+    Reach reach = Reach::kMemory;
     Executor* reader = nullptr;
     api::Done<Response> done;
     bool took_over = false;  // A lease that had run out was taken over for it: not again.
   };
+  // A handler that begins in memory: reads the call's view and nothing else that may block. OK: it has answered, or what it submitted will.
+  // Any other Status is the answer, except NotInMemory: then it is called again on a reader, with a view that may read the disk, and must
+  // not have moved anything out of the call.
+  template <class Request, class Response>
+  using Try = absl::Status (ClientService::*)(Call<Request, Response>& call);
   struct DeleteProgress;
 
   // What of the options may change while calls are served: one value, replaced as a whole, so that a call sees one of them.
@@ -89,12 +99,44 @@ class ClientService : public api::ClientNamenode {
   };
   std::shared_ptr<const Tunables> tunables() const { return tunables_.Get(); }
 
+  // Checks. Nothing, after an answer, if the call must not go on.
+  template <class Request, class Response>
+  std::optional<Call<Request, Response>> Accept(const char* name, bool is_mutation, api::CallContext context, Request request,
+                                                api::Done<Response> done);
+  // Lets a handler that begins in memory reach the disk.
+  template <class Request, class Response>
+  void BeginOnReader(Call<Request, Response>& call) const;
+  // Goes on with `run` on the call's reader, unless too many calls wait there.
+  template <class Request, class Response, class Run>
+  void PostToReader(const char* name, Call<Request, Response> call, Run run);
+
   // Checks, and goes on in `handle` on a reader.
   template <class Request, class Response>
   void Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
                 void (ClientService::*handle)(Call<Request, Response>));
 #define CAIRN_DECLARE_HANDLER(Name) void On##Name(Call<v1::Name##Request, v1::Name##Response> call);
   CAIRN_CLIENT_NAMENODE_CALLS(CAIRN_DECLARE_HANDLER)
+#undef CAIRN_DECLARE_HANDLER
+
+  // Checks, and goes on in `handle` here, in memory; on a reader if that does not do.
+  template <class Request, class Response>
+  void DispatchInMemory(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
+                        Try<Request, Response> handle);
+#define CAIRN_DECLARE_HANDLER(Name) absl::Status Try##Name(Call<v1::Name##Request, v1::Name##Response>& call);
+  CAIRN_DECLARE_HANDLER(GetFileInfo)
+  CAIRN_DECLARE_HANDLER(List)
+  CAIRN_DECLARE_HANDLER(GetBlockLocations)
+  CAIRN_DECLARE_HANDLER(GetContentSummary)
+  CAIRN_DECLARE_HANDLER(Create)
+  CAIRN_DECLARE_HANDLER(AddBlock)
+  CAIRN_DECLARE_HANDLER(AbandonBlock)
+  CAIRN_DECLARE_HANDLER(UpdateBlockForPipeline)
+  CAIRN_DECLARE_HANDLER(UpdatePipeline)
+  CAIRN_DECLARE_HANDLER(Fsync)
+  CAIRN_DECLARE_HANDLER(Complete)
+  CAIRN_DECLARE_HANDLER(Mkdirs)
+  CAIRN_DECLARE_HANDLER(Rename)
+  CAIRN_DECLARE_HANDLER(Delete)
 #undef CAIRN_DECLARE_HANDLER
 
   // A mutation without its operation.
@@ -108,7 +150,7 @@ class ClientService : public api::ClientNamenode {
   void Answer(Call<Request, Response>& call, Response response);
 
   // True if the call of this header acted before: its answer is in the snapshot, and it needs nothing chosen.
-  bool HasActed(const ReadView& view, const v1::RequestHeader& header) const;
+  absl::StatusOr<bool> HasActed(const ReadView& view, const v1::RequestHeader& header) const;
   // What is to be said of the lease that stands in the way of `call`; nothing of the caller's own.
   void SeeLease(const ReadView& view, const std::string& path, const std::string& caller, v1::Mutation::LeaseSeen* seen) const;
   // Submit; but if a lease that has run out stands in the way it is taken over first, and `again` makes the call anew once that has closed
@@ -127,7 +169,7 @@ class ClientService : public api::ClientNamenode {
   absl::StatusOr<v1::Mutation::Commit> ToCommit(const v1::CommittedBlock& block, const ReadView& view);
   absl::StatusOr<v1::LocatedBlock> Locate(const v1::MutationResult& result);
   // A block with its replicas, nearest to `host` first, and a token to read them.
-  v1::LocatedBlock LocateForReader(const BlockOfFile& block, const std::string& host);
+  absl::StatusOr<v1::LocatedBlock> LocateForReader(const BlockOfFile& block, const std::string& host, Reach reach);
   std::string Token(const v1::Block& block, uint8_t modes) const;
   void DeleteNext(std::shared_ptr<DeleteProgress> progress);
   void StampHeader(v1::ResponseHeader* header) const;

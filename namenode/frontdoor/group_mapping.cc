@@ -74,6 +74,16 @@ std::shared_ptr<const Caller::Groups> GroupMapping::GroupsOf(const std::string& 
   return groups;
 }
 
+std::shared_ptr<const Caller::Groups> GroupMapping::KnownGroupsOf(const std::string& user) {
+  if (user.empty()) return none_;
+  if (const auto fixed = overrides_.find(user); fixed != overrides_.end()) return fixed->second;
+  MutexLock lock(mu_);
+  const auto found = by_user_.find(user);
+  if (found == by_user_.end() || clock_->Now() >= found->second->ask_again) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return entries_.front().groups;
+}
+
 void GroupMapping::Keep(const std::string& user, std::shared_ptr<const Groups> groups, absl::Duration keep) {
   const SteadyTime ask_again = clock_->Now() + keep;
   if (const auto found = by_user_.find(user); found != by_user_.end()) {

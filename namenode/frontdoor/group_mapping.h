@@ -39,6 +39,8 @@ class GroupMapping {
 
   // Never null. Nobody ("") is in no group.
   std::shared_ptr<const Groups> GroupsOf(const std::string& user) ABSL_LOCKS_EXCLUDED(mu_);
+  // The same, but null if the system would have to be asked: never blocks.
+  std::shared_ptr<const Groups> KnownGroupsOf(const std::string& user) ABSL_LOCKS_EXCLUDED(mu_);
   // Asks the system again from now on (refreshUserToGroupsMappings).
   void Forget() ABSL_LOCKS_EXCLUDED(mu_);
   size_t kept() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -6,9 +6,11 @@
 namespace cairn::namenode {
 
 absl::Status CheckNewPath(const ReadView& view, const v1::Mutation::Limits& limits, const std::string& path) {
-  RETURN_IF_ERROR(SplitPath(path).status());
   const absl::StatusOr<PathWalk> walk = WalkPath(view, path, Caller::Trusted());
-  if (!walk.ok()) return absl::OkStatus();  // A file in the middle, say: the mutation decides.
+  if (!walk.ok()) {
+    // Of anything else, a file in the middle, say, the mutation decides.
+    return IsNotInMemory(walk.status()) ? walk.status() : SplitPath(path).status();
+  }
   for (size_t i = walk->inodes.size() - 1; i < walk->components.size(); ++i)
     RETURN_IF_ERROR(CheckName(limits, walk->components[i], JoinPath(walk->components, i + 1), i + 1));
   return absl::OkStatus();

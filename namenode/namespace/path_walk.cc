@@ -19,6 +19,16 @@ absl::Status InvalidPath(std::string_view path, std::string_view why) {
   return MakeError(std::move(error));
 }
 
+// Appends the entry `name` of `parent`, parsed in place; false if there is none. A walk is a part of every call.
+absl::StatusOr<bool> ReadInto(const ReadView& view, InodeId parent, const std::string& name, std::vector<InodeAt>& inodes) {
+  const std::string key = InodeKey(parent, name);
+  ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(Family::kInode, key));
+  if (!bytes) return false;
+  InodeAt& inode = inodes.emplace_back(InodeAt{parent, name, {}});
+  if (!inode.record.ParseFromString(*bytes)) return CorruptRow(Family::kInode, key, "does not parse");
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> SplitPath(std::string_view path) {
@@ -54,8 +64,9 @@ std::vector<InodeId> PathWalk::ancestors() const {
 absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, const Caller& caller) {
   PathWalk walk;
   ASSIGN_OR_RETURN(walk.components, SplitPath(path));
-  ASSIGN_OR_RETURN(v1::INodeRecord root, GetRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(kRootParentId, "")));
-  walk.inodes.push_back(InodeAt{kRootParentId, "", std::move(root)});
+  walk.inodes.reserve(walk.components.size() + 1);
+  ASSIGN_OR_RETURN(const bool has_root, ReadInto(view, kRootParentId, "", walk.inodes));
+  if (!has_root) return CorruptRow(Family::kInode, InodeKey(kRootParentId, ""), "is missing");
   for (size_t i = 0; i < walk.components.size(); ++i) {
     const InodeAt& parent = walk.inodes.back();
     if (!parent.is_directory()) {
@@ -66,11 +77,8 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
       return MakeError(std::move(error));
     }
     if (!caller.MayAccess(parent.record, kExecuteRight)) return caller.Denied(parent.record, JoinPath(walk.components, i), kExecuteRight);
-    const InodeId parent_id = parent.id();
-    const std::string& name = walk.components[i];
-    ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record, FindRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(parent_id, name)));
-    if (!record) break;
-    walk.inodes.push_back(InodeAt{parent_id, name, *std::move(record)});
+    ASSIGN_OR_RETURN(const bool found, ReadInto(view, parent.id(), walk.components[i], walk.inodes));
+    if (!found) break;
   }
   return walk;
 }

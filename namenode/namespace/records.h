@@ -21,17 +21,18 @@ absl::Status CorruptRow(Family family, std::string_view key, std::string_view wh
 template <class Message>
 absl::StatusOr<std::optional<Message>> FindRecord(const ReadView& view, Family family, std::string_view key) {
   ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(family, key));
-  std::optional<Message> record;
-  if (!bytes) return record;
-  if (!record.emplace().ParseFromString(*bytes)) return CorruptRow(family, key, "does not parse");
+  absl::StatusOr<std::optional<Message>> record{std::optional<Message>()};  // Parsed where it is returned: a message is dear to move.
+  if (bytes && !record->emplace().ParseFromString(*bytes)) return CorruptRow(family, key, "does not parse");
   return record;
 }
 
 template <class Message>
 absl::StatusOr<Message> GetRecord(const ReadView& view, Family family, std::string_view key) {
-  ASSIGN_OR_RETURN(std::optional<Message> record, FindRecord<Message>(view, family, key));
-  if (!record) return CorruptRow(family, key, "is missing");
-  return *std::move(record);
+  ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(family, key));
+  if (!bytes) return CorruptRow(family, key, "is missing");
+  absl::StatusOr<Message> record{Message()};
+  if (!record->ParseFromString(*bytes)) return CorruptRow(family, key, "does not parse");
+  return record;
 }
 
 template <class Message>

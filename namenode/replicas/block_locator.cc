@@ -18,8 +18,8 @@ bool IsReadable(const ReplicaRow& row, const v1::BlockRecord& record) {
 
 }  // namespace
 
-ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host,
-                                             uint64_t chance) const {
+ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, uint64_t chance,
+                                             Reach reach) const {
   ReplicaPlane::Locations result;
   if (record.state() != v1::COMMITTED) {
     for (uint32_t number : record.expected_storages())
@@ -47,7 +47,11 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
     ranked.push_back({{standing->node != v1::LIVE, client_host.empty() || standing->host != client_host, random.Next()}, storage});
   };
 
-  const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id);
+  const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id, reach);
+  if (IsNotInMemory(rows.status())) {
+    result.needs_disk = true;
+    return result;
+  }
   std::set<StorageNumber> judged;  // Readable, or known not to be.
   if (rows.ok()) {
     for (const ReplicaRow& row : *rows) {

@@ -12,7 +12,7 @@
 namespace cairn::namenode {
 
 // Answers where a block can be read, from the rows and the registry as they are; see ReplicaPlane::Locate.
-// Thread-safe; may block on a disk read.
+// Thread-safe; may block on a disk read unless it is to reach into memory only.
 class BlockLocator {
  public:
   struct Parts {  // The pointers outlive this.
@@ -25,7 +25,8 @@ class BlockLocator {
   explicit BlockLocator(Parts parts) : parts_(parts), started_(parts.clock->Now()) {}
 
   // `chance` spreads readers over equally good replicas.
-  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, uint64_t chance) const;
+  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, uint64_t chance,
+                                 Reach reach) const;
 
  private:
   const Parts parts_;

@@ -79,13 +79,13 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   void CommitBlockRecovery(const v1::CommitBlockRecoveryRequest& request, api::Done<v1::CommitBlockRecoveryResponse> done);
 
   absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const ReplicaPlane::TargetRequest& request);
-  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) {
+  ReplicaPlane::Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, Reach reach) {
     uint64_t chance = 0;
     {
       MutexLock lock(mu_);
       chance = random_.Next();
     }
-    return locator_.Locate(id, record, client_host, chance);
+    return locator_.Locate(id, record, client_host, chance, reach);
   }
   DatanodeRegistry& registry() { return registry_; }
 
@@ -409,8 +409,8 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
     return core_->Commands(std::move(handler));
   }
   absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) override { return core_->ChooseTargets(request); }
-  Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) override {
-    return core_->Locate(id, record, client_host);
+  Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, Reach reach) override {
+    return core_->Locate(id, record, client_host, reach);
   }
   std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) override { return core_->registry().LocationOf(storage); }
   std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) override { return core_->registry().NumberOf(storage_uuid); }

@@ -110,8 +110,12 @@ class ReplicaPlane : public api::DatanodeNamenode {
   struct Locations {
     std::vector<v1::StorageLocation> locations;
     bool retry = false;
+    bool needs_disk = false;  // No answer: ask again with Reach::kDisk.
   };
-  virtual Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) = 0;
+  virtual Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, Reach reach) = 0;
+  Locations Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host) {
+    return Locate(id, record, client_host, Reach::kDisk);
+  }
   // Location of a storage by number; nothing if its DataNode never registered with this NameNode.
   virtual std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) = 0;
   virtual std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) = 0;

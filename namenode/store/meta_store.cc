@@ -17,6 +17,7 @@
 #include "namenode/journal/wal_scan.h"
 #include "namenode/store/keys.h"
 #include "namenode/store/rocksdb_options.h"
+#include "namenode/store/row_cache.h"
 
 namespace cairn::namenode {
 namespace {
@@ -27,6 +28,7 @@ Slice ToSlice(std::string_view view) { return {view.data(), view.size()}; }
 std::string_view ToView(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 absl::Status ReadError(const rocksdb::Status& status, Family family) {
+  if (status.IsIncomplete()) return NotInMemory();  // Only where memory alone was asked.
   return MakeError(ErrorKind::kCorruptMetadata, fmt::format("reading family {}: {}", FamilyName(family), status.ToString()));
 }
 
@@ -67,7 +69,10 @@ struct Database {
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  // By family; the unused default family comes last.
   mutable std::atomic<uint64_t> tombstones_skipped{0};
+  std::unique_ptr<RowCache> cache;  // May be null; fixed once the store is open.
 };
+
+constexpr uint64_t kTombstonesInMemory = 256;
 
 // RocksDB counts per thread, also without being asked.
 uint64_t SkippedByThisThread() { return rocksdb::get_perf_context()->internal_delete_skipped_count; }
@@ -75,10 +80,13 @@ uint64_t SkippedByThisThread() { return rocksdb::get_perf_context()->internal_de
 class DatabaseCursor : public Cursor {
  public:
   DatabaseCursor(std::shared_ptr<const Database> database, std::shared_ptr<const rocksdb::Snapshot> snapshot, Family family,
-                 std::string_view begin, std::string_view end)
+                 rocksdb::ReadTier tier, std::string_view begin, std::string_view end)
       : database_(std::move(database)), snapshot_(std::move(snapshot)), family_(family), end_(end), end_slice_(ToSlice(end_)) {
     rocksdb::ReadOptions options;
     options.snapshot = snapshot_.get();
+    options.read_tier = tier;
+    // Who must not wait for a disk must not step over a mass of tombstones either.
+    if (tier == rocksdb::kBlockCacheTier) options.max_skippable_internal_keys = kTombstonesInMemory;
     if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
     iterator_.reset(database_->db->NewIterator(options, database_->handle(family)));
     const uint64_t skipped = SkippedByThisThread();
@@ -114,35 +122,63 @@ class DatabaseCursor : public Cursor {
   uint64_t skipped_ = 0;                         // Tombstones.
 };
 
-// One state of the database; without a snapshot the newest, for the writer, under whom nothing changes.
+// One state of the database, that of batch `index`; without a snapshot the newest, for the writer, under whom nothing changes.
 class DatabaseView : public ReadView {
  public:
-  DatabaseView(std::shared_ptr<const Database> database, std::shared_ptr<const rocksdb::Snapshot> snapshot)
-      : database_(std::move(database)), snapshot_(std::move(snapshot)) {}
+  DatabaseView(std::shared_ptr<const Database> database, std::shared_ptr<const rocksdb::Snapshot> snapshot, uint64_t index,
+               rocksdb::ReadTier tier = rocksdb::kReadAllTier)
+      : database_(std::move(database)), snapshot_(std::move(snapshot)), index_(index), tier_(tier) {}
 
   absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const override {
+    RowCache* const cache = RowCache::Keeps(family) ? database_->cache.get() : nullptr;
+    if (cache != nullptr) {
+      if (std::optional<std::string> row = cache->Find(family, key, index_)) return row;
+    }
     rocksdb::ReadOptions options;
     options.snapshot = snapshot_.get();
+    options.read_tier = tier_;
     rocksdb::PinnableSlice value;
     const rocksdb::Status status = database_->db->Get(options, database_->handle(family), ToSlice(key), &value);
     if (status.IsNotFound()) return std::nullopt;
     if (!status.ok()) return ReadError(status, family);
+    if (cache != nullptr) cache->Add(family, key, ToView(value), index_);
     return std::string(ToView(value));
   }
   std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override {
-    return std::make_unique<DatabaseCursor>(database_, snapshot_, family, begin, end);
+    return std::make_unique<DatabaseCursor>(database_, snapshot_, family, tier_, begin, end);
   }
 
  private:
   std::shared_ptr<const Database> database_;
   std::shared_ptr<const rocksdb::Snapshot> snapshot_;
+  const uint64_t index_;
+  const rocksdb::ReadTier tier_;
 };
 
-std::shared_ptr<const ReadView> TakeSnapshot(const std::shared_ptr<Database>& database) {
+// What readers take: one state, to be read from memory and disk or from memory alone.
+struct PublishedState {
+  std::shared_ptr<const ReadView> whole;
+  std::shared_ptr<const ReadView> memory;
+};
+
+PublishedState TakeSnapshot(const std::shared_ptr<Database>& database, uint64_t index) {
   std::shared_ptr<const rocksdb::Snapshot> snapshot(database->db->GetSnapshot(),
                                                     [database](const rocksdb::Snapshot* taken) { database->db->ReleaseSnapshot(taken); });
-  return std::make_shared<DatabaseView>(database, std::move(snapshot));
+  return {.whole = std::make_shared<DatabaseView>(database, snapshot, index),
+          .memory = std::make_shared<DatabaseView>(database, snapshot, index, rocksdb::kBlockCacheTier)};
 }
+
+// Brings the cache up to a batch that was written.
+class CacheUpdate : public EffectVisitor {
+ public:
+  explicit CacheUpdate(RowCache* cache) : cache_(cache) {}
+  void Put(Family family, std::string_view key, std::string_view value) override { cache_->Put(family, key, value); }
+  void Delete(Family family, std::string_view key) override { cache_->Delete(family, key); }
+  void DeleteRange(Family family, std::string_view begin, std::string_view end) override { cache_->DeleteRange(family, begin, end); }
+
+ private:
+  RowCache* cache_;
+};
 
 class BatchBuilder : public EffectVisitor {
  public:
@@ -198,7 +234,7 @@ absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const MetaStore::Options&
 }
 
 absl::StatusOr<uint64_t> AppliedIndexOf(const std::shared_ptr<Database>& database, const std::string& directory) {
-  const DatabaseView view(database, nullptr);
+  const DatabaseView view(database, nullptr, 0);
   ASSIGN_OR_RETURN(const std::optional<std::string> row, view.Get(Family::kMeta, kMetaAppliedIndex));
   const std::optional<uint64_t> applied_index = row ? DecodeU64(*row) : 0;
   if (!applied_index)
@@ -206,18 +242,30 @@ absl::StatusOr<uint64_t> AppliedIndexOf(const std::shared_ptr<Database>& databas
   return *applied_index;
 }
 
+void MakeCache(const MetaStore::Options& options, uint64_t applied_index, Database* database) {
+  if (options.row_cache_bytes > 0) database->cache = std::make_unique<RowCache>(options.row_cache_bytes, applied_index);
+}
+
 class RocksMetaStore : public MetaStore {
  public:
   RocksMetaStore(const Options& options, Env* env, std::shared_ptr<Database> database, uint64_t applied_index)
-      : options_(options), env_(env), applied_index_(applied_index), database_(std::move(database)), published_(TakeSnapshot(database_)) {}
+      : options_(options),
+        env_(env),
+        applied_index_(applied_index),
+        database_(std::move(database)),
+        published_(TakeSnapshot(database_, applied_index)) {}
 
   std::shared_ptr<const ReadView> Snapshot() const override ABSL_LOCKS_EXCLUDED(mu_) {
     const MutexLock lock(mu_);
-    return published_;
+    return published_.whole;
+  }
+  std::shared_ptr<const ReadView> MemorySnapshot() const override ABSL_LOCKS_EXCLUDED(mu_) {
+    const MutexLock lock(mu_);
+    return published_.memory;
   }
 
   std::unique_ptr<StoreTransaction> NewTransaction() override {
-    auto newest = std::make_shared<DatabaseView>(database(), nullptr);
+    auto newest = std::make_shared<DatabaseView>(database(), nullptr, applied_index());
     return std::make_unique<MetaTransaction>(std::move(newest), applied_index() + 1);
   }
 
@@ -233,6 +281,11 @@ class RocksMetaStore : public MetaStore {
     options.sync = sync;
     options.no_slowdown = options_.simulated;
     RETURN_IF_ERROR(FromRocksdb(database->db->Write(options, &builder.batch), "writing a batch"));
+    if (database->cache != nullptr) {
+      database->cache->Begin(index);
+      CacheUpdate update(database->cache.get());
+      RETURN_IF_ERROR(DecodeEffects(batch.bytes, update).status());
+    }
     applied_index_.store(index);
     return absl::OkStatus();
   }
@@ -264,6 +317,7 @@ class RocksMetaStore : public MetaStore {
     RETURN_IF_ERROR(RepairTornTails(options_.directory, env_->files()));
     ASSIGN_OR_RETURN(std::shared_ptr<Database> owner, OpenDatabase(options_, env_, OpenAs::kOwner));
     ASSIGN_OR_RETURN(const uint64_t index, AppliedIndexOf(owner, options_.directory));
+    MakeCache(options_, index, owner.get());
     applied_index_.store(index);
     Show(std::move(owner));
     reopening_ = false;
@@ -295,10 +349,10 @@ class RocksMetaStore : public MetaStore {
 
   // Publishes the newest state of `database`, which is the one to use from now on.
   void Show(std::shared_ptr<Database> database) ABSL_LOCKS_EXCLUDED(mu_) {
-    std::shared_ptr<const ReadView> next = TakeSnapshot(database);
+    PublishedState next = TakeSnapshot(database, applied_index());
     {
       const MutexLock lock(mu_);
-      published_.swap(next);
+      std::swap(published_, next);
       database_.swap(database);
     }
     // The old ones are let go here, if this was their last owner: releasing them takes RocksDB's lock, which must not stand behind ours.
@@ -312,7 +366,7 @@ class RocksMetaStore : public MetaStore {
   std::shared_ptr<const std::atomic<bool>> closed_;
   mutable Mutex mu_;
   std::shared_ptr<Database> database_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const ReadView> published_ ABSL_GUARDED_BY(mu_);
+  PublishedState published_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
@@ -329,7 +383,7 @@ absl::StatusOr<std::shared_ptr<const ReadView>> MetaStore::OpenForReading(const 
   ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
   if (!exists) return MakeError(ErrorKind::kNotFound, fmt::format("{}: holds no database", options.directory));
   ASSIGN_OR_RETURN(const std::shared_ptr<Database> database, OpenDatabase(options, env, OpenAs::kReader));
-  return TakeSnapshot(database);
+  return TakeSnapshot(database, 0).whole;
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const Options& options, Env* env) {
@@ -338,6 +392,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const Options& option
   RETURN_IF_ERROR(RepairTornTails(options.directory, env->files()));
   ASSIGN_OR_RETURN(std::shared_ptr<Database> database, OpenDatabase(options, env, OpenAs::kOwner));
   ASSIGN_OR_RETURN(const uint64_t applied_index, AppliedIndexOf(database, options.directory));
+  MakeCache(options, applied_index, database.get());
   return std::make_unique<RocksMetaStore>(options, env, std::move(database), applied_index);
 }
 

@@ -20,7 +20,8 @@ class MetaStore {
     std::string directory;  // Of the database itself ("<namenode dir>/namespace").
     size_t block_cache_bytes = 256 << 20;
     size_t write_buffer_bytes = 64 << 20;
-    bool simulated = false;  // Options that repeat from a seed and never wait; see tests/testing/sim_rocksdb_env.h.
+    size_t row_cache_bytes = 32 << 20;  // 0: none.
+    bool simulated = false;             // Options that repeat from a seed and never wait; see tests/testing/sim_rocksdb_env.h.
   };
 
   virtual ~MetaStore() = default;
@@ -35,6 +36,8 @@ class MetaStore {
 
   // The newest published state; holds a RocksDB snapshot while it lives: drop it within 10 s.
   virtual std::shared_ptr<const ReadView> Snapshot() const = 0;
+  // The same state, read from memory only: for threads that must not wait for a disk.
+  virtual std::shared_ptr<const ReadView> MemorySnapshot() const = 0;
   virtual std::unique_ptr<StoreTransaction> NewTransaction() = 0;
   // Writes a batch, with a sync of the write-ahead log if `sync`. After an error the state on disk is unknown, except for one that is
   // kCorruptMetadata because the batch cannot be read or is not the next one: then nothing was written.

@@ -1,5 +1,8 @@
 #include "namenode/store/meta_transaction.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/check.h"
 
 namespace cairn::namenode {
@@ -14,7 +17,7 @@ size_t SizeOf(std::string_view key, const std::optional<std::string>& value) {
 // Merges the base's rows with the changes; a change hides the base's row of the same key.
 class MergedCursor : public Cursor {
  public:
-  MergedCursor(std::unique_ptr<Cursor> base, const MetaTransaction::Changes* changes, std::string_view begin, std::string_view end)
+  MergedCursor(std::unique_ptr<Cursor> base, const ChangedRows::Ordered* changes, std::string_view begin, std::string_view end)
       : base_(std::move(base)), changes_(changes), end_(end) {
     Settle(changes_->lower_bound(begin));
   }
@@ -34,7 +37,7 @@ class MergedCursor : public Cursor {
  private:
   // Stands on the first row that exists, from `change` and the base's position on. Copies it, as the map's value may be
   // overwritten while the cursor stands here.
-  void Settle(MetaTransaction::Changes::const_iterator change) {
+  void Settle(ChangedRows::Ordered::const_iterator change) {
     for (;;) {
       const bool has_change = change != changes_->end() && (end_.empty() || change->first < end_);
       const bool has_base = base_->Valid();
@@ -45,9 +48,9 @@ class MergedCursor : public Cursor {
         value_ = std::string(base_->value());
         return;
       }
-      if (change->second) {
+      if (change->second->value) {
         key_ = change->first;
-        value_ = *change->second;
+        value_ = *change->second->value;
         return;
       }
       if (has_base && base_->key() == change->first) base_->Next();
@@ -56,7 +59,7 @@ class MergedCursor : public Cursor {
   }
 
   std::unique_ptr<Cursor> base_;
-  const MetaTransaction::Changes* changes_;
+  const ChangedRows::Ordered* changes_;
   const std::string end_;
   bool valid_ = false;
   std::string key_;
@@ -65,28 +68,51 @@ class MergedCursor : public Cursor {
 
 }  // namespace
 
+ChangedRows::Row* ChangedRows::Find(std::string_view key) const {
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : found->second;
+}
+
+void ChangedRows::Add(std::string_view key, std::optional<std::string> value) {
+  Row& row = rows_.emplace_back(Row{std::string(key), std::move(value)});
+  by_key_.emplace(row.key, &row);
+  if (ordered_) ordered_->emplace(row.key, &row);
+}
+
+const ChangedRows::Ordered& ChangedRows::InOrder() const {
+  if (!ordered_) ordered_.emplace(by_key_.begin(), by_key_.end());
+  return *ordered_;
+}
+
+std::vector<const ChangedRows::Row*> ChangedRows::Sorted() const {
+  std::vector<const Row*> sorted;
+  sorted.reserve(rows_.size());
+  for (const Row& row : rows_) sorted.push_back(&row);
+  std::sort(sorted.begin(), sorted.end(), [](const Row* a, const Row* b) { return a->key < b->key; });
+  return sorted;
+}
+
 MetaTransaction::MetaTransaction(std::shared_ptr<const ReadView> base, uint64_t applied_index)
     : base_(std::move(base)), applied_index_(applied_index) {}
 
 absl::StatusOr<std::optional<std::string>> MetaTransaction::Get(Family family, std::string_view key) const {
-  const Changes& changes = changes_[static_cast<size_t>(family)];
-  if (const auto change = changes.find(key); change != changes.end()) return change->second;
+  if (const ChangedRows::Row* row = changes_[static_cast<size_t>(family)].Find(key)) return row->value;
   return base_->Get(family, key);
 }
 
 std::unique_ptr<Cursor> MetaTransaction::Scan(Family family, std::string_view begin, std::string_view end) const {
-  return std::make_unique<MergedCursor>(base_->Scan(family, begin, end), &changes_[static_cast<size_t>(family)], begin, end);
+  return std::make_unique<MergedCursor>(base_->Scan(family, begin, end), &changes_[static_cast<size_t>(family)].InOrder(), begin, end);
 }
 
 void MetaTransaction::Set(Family family, std::string_view key, std::optional<std::string> value) {
   ++writes_;
-  Changes& changes = changes_[static_cast<size_t>(family)];
+  ChangedRows& changes = changes_[static_cast<size_t>(family)];
   const size_t size = SizeOf(key, value);
-  if (const auto change = changes.find(key); change != changes.end()) {
-    bytes_ -= SizeOf(key, change->second);
-    change->second = std::move(value);
+  if (ChangedRows::Row* row = changes.Find(key)) {
+    bytes_ -= SizeOf(key, row->value);
+    row->value = std::move(value);
   } else {
-    changes.emplace(std::string(key), std::move(value));
+    changes.Add(key, std::move(value));
   }
   bytes_ += size;
 }
@@ -106,11 +132,11 @@ EffectBatch MetaTransaction::TakeEffects() {
   for (const Range& range : ranges_) encoder.DeleteRange(range.family, range.begin, range.end);
   for (size_t i = 0; i < kFamilyCount; ++i) {
     const auto family = static_cast<Family>(i);
-    for (const auto& [key, value] : changes_[i]) {
-      if (value) {
-        encoder.Put(family, key, *value);
+    for (const ChangedRows::Row* row : changes_[i].Sorted()) {
+      if (row->value) {
+        encoder.Put(family, row->key, *row->value);
       } else {
-        encoder.Delete(family, key);
+        encoder.Delete(family, row->key);
       }
     }
   }

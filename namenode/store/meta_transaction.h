@@ -1,14 +1,16 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "namenode/store/effect_batch.h"
 #include "namenode/store/views.h"
 
@@ -23,13 +25,36 @@ class StoreTransaction : public Transaction {
   virtual uint64_t writes() const = 0;
 };
 
-// Changes kept in ordered maps over a base that does not change meanwhile. Not RocksDB's indexed batch, because a row that is
+// What a transaction changed in one family. Found by hash, as nearly all is asked for by key; put in order when somebody scans, and at the
+// end. Rows stay where they are while others are added.
+class ChangedRows {
+ public:
+  struct Row {
+    std::string key;
+    std::optional<std::string> value;  // Nothing: deleted.
+  };
+  using Ordered = std::map<std::string_view, Row*>;
+
+  Row* Find(std::string_view key) const;
+  // For a key that is not there.
+  void Add(std::string_view key, std::optional<std::string> value);
+  // All rows by key; later additions appear in it.
+  const Ordered& InOrder() const;
+  // The same, for the last time.
+  std::vector<const Row*> Sorted() const;
+
+ private:
+  std::deque<Row> rows_;
+  absl::flat_hash_map<std::string_view, Row*, std::hash<std::string_view>, std::equal_to<>> by_key_;  // Keys point into rows_.
+  mutable std::optional<Ordered> ordered_;                                                            // Once somebody has scanned.
+};
+
+// Changes kept by row over a base that does not change meanwhile. Not RocksDB's indexed batch, because a row that is
 // written again and again (the usage of a directory, once for each mutation of a batch) leaves one effect here, because its
 // iterators stay valid while the batch grows, and because it needs no RocksDB: any ReadView is a base.
 //
-// Range deletes stand beside the maps: the effects of a batch put them first, so that a row written into a deleted range stays.
-// There is no cache of directory records here: a repeated Get is answered from the maps if the batch wrote the row,
-// and from RocksDB's block cache otherwise.
+// Range deletes stand beside the rows: the effects of a batch put them first, so that a row written into a deleted range stays.
+// What the batch did not write is read from the base, whose rows used last are in a cache (row_cache.h).
 class MetaTransaction : public StoreTransaction {
  public:
   MetaTransaction(std::shared_ptr<const ReadView> base, uint64_t applied_index);
@@ -44,8 +69,6 @@ class MetaTransaction : public StoreTransaction {
   EffectBatch TakeEffects() override;
   uint64_t writes() const override { return writes_; }
 
-  using Changes = std::map<std::string, std::optional<std::string>, std::less<>>;  // Nothing: deleted.
-
  private:
   void Set(Family family, std::string_view key, std::optional<std::string> value);
 
@@ -56,7 +79,7 @@ class MetaTransaction : public StoreTransaction {
   };
   std::shared_ptr<const ReadView> base_;
   uint64_t applied_index_;
-  std::array<Changes, kFamilyCount> changes_;
+  std::array<ChangedRows, kFamilyCount> changes_;
   std::vector<Range> ranges_;
   size_t bytes_ = 0;
   uint64_t writes_ = 0;

@@ -212,8 +212,10 @@ struct ReplicaStore::Impl {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<rocksdb::Iterator> Iterate(Table table) const {
-    return std::unique_ptr<rocksdb::Iterator>(db->NewIterator({}, tables[table]));
+  std::unique_ptr<rocksdb::Iterator> Iterate(Table table, Reach reach = Reach::kDisk) const {
+    rocksdb::ReadOptions read_options;
+    if (reach == Reach::kMemory) read_options.read_tier = rocksdb::kBlockCacheTier;
+    return std::unique_ptr<rocksdb::Iterator>(db->NewIterator(read_options, tables[table]));
   }
 };
 
@@ -242,16 +244,17 @@ absl::StatusOr<std::unique_ptr<ReplicaStore>> ReplicaStore::Open(const Options& 
   return store;
 }
 
-absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOf(BlockId block) const {
-  AssertMayBlock("ReplicaStore::ReplicasOf");
+absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOf(BlockId block, Reach reach) const {
+  if (reach == Reach::kDisk) AssertMayBlock("ReplicaStore::ReplicasOf");
   std::vector<ReplicaRow> rows;
   const std::string first = ReplicaKey(block, StorageNumber(0));
   const std::string_view prefix(first.data(), 8);
-  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica);
+  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica, reach);
   for (it->Seek(first); it->Valid() && View(it->key()).substr(0, 8) == prefix; it->Next()) {
     ASSIGN_OR_RETURN(ReplicaRow row, DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value())));
     rows.push_back(row);
   }
+  if (it->status().IsIncomplete()) return NotInMemory();
   RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading block {}", block.value())));
   return rows;
 }

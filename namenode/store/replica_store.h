@@ -11,6 +11,7 @@
 #include "cairn/types.pb.h"
 #include "common/env/env.h"
 #include "common/ids.h"
+#include "namenode/store/views.h"
 
 namespace cairn::namenode {
 
@@ -88,7 +89,8 @@ class ReplicaStore {
   bool started_empty() const { return started_empty_; }
 
   // By storage number.
-  absl::StatusOr<std::vector<ReplicaRow>> ReplicasOf(BlockId block) const;
+  // NotInMemory if the rows would have to be read from the disk and may not be.
+  absl::StatusOr<std::vector<ReplicaRow>> ReplicasOf(BlockId block, Reach reach = Reach::kDisk) const;
   // Rows of a storage with ids in [first, end), ascending, at most `limit`. `end` = kNothingWalked stands for
   // the end of the id space.
   absl::StatusOr<std::vector<ReplicaRow>> ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end, size_t limit) const;

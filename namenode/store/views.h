@@ -30,7 +30,8 @@ class Cursor {
   virtual absl::Status status() const = 0;  // kCorruptMetadata if reading failed.
 };
 
-// A consistent state of all families. Calls may block on a disk read. Errors: kCorruptMetadata.
+// A consistent state of all families. Calls may block on a disk read, except in a view that reads memory only: that answers NotInMemory for
+// what would have to be read from the disk. Errors: kCorruptMetadata.
 class ReadView {
  public:
   virtual ~ReadView() = default;
@@ -38,6 +39,13 @@ class ReadView {
   // [begin, end); an empty `end` means to the end of the family.
   virtual std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const = 0;
 };
+
+// How far a question may go.
+enum class Reach { kDisk, kMemory };
+
+// The answer of what reads memory only to a question that needs the disk: ask again with Reach::kDisk.
+absl::Status NotInMemory();
+bool IsNotInMemory(const absl::Status& status);
 
 // A batch being made on top of the last commit: reads see its own writes. One thread, the writer's.
 class Transaction : public ReadView {

@@ -31,7 +31,9 @@ RATIO_LIMITS = {"open": 1.5, "stat": 1.5, "list": 1.5, "mkdirs": 2.5,
 FILES_PER_DIRECTORY = 4  # As NNThroughputBenchmark's own default; what a listing holds.
 CACHE_MIB = 256
 # Simulated DataNodes report nothing: what they acknowledged stays unconfirmed, and nobody is to ask for it meanwhile.
-KEYS = {"cairn.namenode.confirm-interval": "6h", "cairn.namenode.block-cache": f"{CACHE_MIB}m"}
+# The tools' user may do everything.
+KEYS = {"cairn.namenode.confirm-interval": "6h", "cairn.namenode.block-cache": f"{CACHE_MIB}m",
+        "hadoop.user.group.static.mapping.overrides": "bench=supergroup"}
 REFERENCE_FILES = 100_000
 
 

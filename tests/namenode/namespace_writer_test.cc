@@ -97,6 +97,57 @@ class NamespaceWriterTest : public ::testing::Test {
   std::vector<std::pair<std::string, absl::Status>> answers_;
 };
 
+TEST_F(NamespaceWriterTest, FewWaitForHalfOfTheCompanyThatTheLastCommitHad) {
+  NamespaceWriter::Options options;
+  options.gather = absl::Milliseconds(1);
+  Start(options, local_.get());
+  for (int i = 0; i < 8; ++i) Submit(Set("first"));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 8u);
+  for (int i = 0; i < 3; ++i) Submit(Set("few"));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 8u);  // They wait for a fourth.
+  Submit(Set("fourth"));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 12u);
+  EXPECT_EQ(samples_.size(), 2u);
+}
+
+TEST_F(NamespaceWriterTest, FewWaitNoLongerThanTheyMay) {
+  NamespaceWriter::Options options;
+  options.gather = absl::Milliseconds(1);
+  Start(options, local_.get());
+  for (int i = 0; i < 8; ++i) Submit(Set("first"));
+  executor_.RunAll();
+  Submit(Set("one"));
+  executor_.RunAll();
+  world_.manual_clock().Advance(absl::Microseconds(999));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 8u);
+  world_.manual_clock().Advance(absl::Microseconds(1));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 9u);
+  // Now it knows that it is alone.
+  Submit(Set("two"));
+  executor_.RunAll();
+  EXPECT_EQ(answers_.size(), 10u);
+}
+
+TEST_F(NamespaceWriterTest, StopEndsTheWaitForCompany) {
+  NamespaceWriter::Options options;
+  options.gather = absl::Milliseconds(1);
+  Start(options, local_.get());
+  for (int i = 0; i < 8; ++i) Submit(Set("first"));
+  executor_.RunAll();
+  Submit(Set("one"));
+  executor_.RunAll();
+  bool stopped = false;
+  writer_->Stop([&] { stopped = true; });
+  executor_.RunAll();
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(answers_.size(), 9u);
+}
+
 TEST_F(NamespaceWriterTest, WhatIsQueuedTogetherIsOneBatchWithOneSync) {
   Start({}, local_.get());
   Submit(Set("warm"));

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,6 +17,7 @@
 #include "namenode/namenode_directory.h"
 #include "namenode/namespace/namespace_queries.h"
 #include "namenode/namespace_writer.h"
+#include "namenode/store/keys.h"
 #include "tests/testing/builders.h"
 
 namespace cairn::namenode {
@@ -189,6 +192,64 @@ TEST_F(Tombstones, OfFilesDeletedOneByOneGoWhenAListingMeetsThem) {
     skipped = SkippedByListing("/d", 10);
   }
   EXPECT_EQ(skipped, 0u);
+}
+
+// The cache of rows is in front of every snapshot: whatever was committed, two rows of one batch are never seen apart.
+TEST_F(RealStoreTest, SnapshotsShowWholeBatchesWhileRowsAreCached) {
+  constexpr int kReaders = 3;
+  ASSERT_TRUE(NamenodeDirectory::Format(directory_, {}, env_.get()).ok());
+  const auto opened = Open();
+  MetaStore& store = opened->store();
+  std::atomic<bool> stop{false};
+  std::atomic<int> torn{0}, behind{0};
+  std::vector<std::thread> readers;
+  for (int r = 0; r < kReaders; ++r)
+    readers.emplace_back([&] {
+      uint64_t newest = 0;
+      while (!stop.load()) {
+        const auto view = store.Snapshot();
+        const auto first = view->Get(Family::kUsage, EncodeU64(1));
+        const auto second = view->Get(Family::kInode, EncodeU64(2));
+        if (!first.ok() || !second.ok() || *first != *second) torn.fetch_add(1);
+        const uint64_t seen = first.ok() && *first ? DecodeU64(**first).value_or(0) : 0;
+        if (seen < newest) behind.fetch_add(1);
+        newest = seen;
+      }
+    });
+  for (uint64_t n = 1; n <= 3000; ++n) {
+    const auto txn = store.NewTransaction();
+    EXPECT_EQ(txn->Get(Family::kUsage, EncodeU64(1))->value_or(EncodeU64(0)), EncodeU64(n - 1));
+    txn->Put(Family::kUsage, EncodeU64(1), EncodeU64(n));
+    txn->Put(Family::kInode, EncodeU64(2), EncodeU64(n));
+    ASSERT_TRUE(store.Write(txn->TakeEffects(), /*sync=*/false).ok());
+    store.Publish();
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(torn.load(), 0);
+  EXPECT_EQ(behind.load(), 0);
+}
+
+TEST_F(RealStoreTest, AViewOfMemorySaysWhatItWouldHaveToReadFromTheDisk) {
+  ASSERT_TRUE(NamenodeDirectory::Format(directory_, {}, env_.get()).ok());
+  const std::string value(4000, 'v');
+  {
+    const auto opened = Open();
+    const auto txn = opened->store().NewTransaction();
+    for (uint64_t i = 0; i < 500; ++i) txn->Put(Family::kFileBlock, FileBlockKey(InodeId(1), i), value);
+    ASSERT_TRUE(opened->store().Write(txn->TakeEffects(), /*sync=*/true).ok());
+    opened->store().Publish();
+    EXPECT_EQ(opened->store().MemorySnapshot()->Get(Family::kFileBlock, FileBlockKey(InodeId(1), 7)).value(), value);
+  }
+  const auto opened = Open();  // What the log held is in tables now.
+  const auto memory = opened->store().MemorySnapshot();
+  const auto key = FileBlockKey(InodeId(1), 7);
+  EXPECT_TRUE(IsNotInMemory(memory->Get(Family::kFileBlock, key).status()));
+  const auto cursor = memory->Scan(Family::kFileBlock, key, "");
+  EXPECT_FALSE(cursor->Valid());
+  EXPECT_TRUE(IsNotInMemory(cursor->status()));
+  EXPECT_EQ(opened->store().Snapshot()->Get(Family::kFileBlock, key).value(), value);
+  EXPECT_EQ(memory->Get(Family::kFileBlock, key).value(), value);
 }
 
 TEST_F(RealStoreTest, TheDirectoryIsLocked) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,8 +29,11 @@ class QueueExecutor : public Executor {
  public:
   explicit QueueExecutor(const Clock* clock) : clock_(clock) {}
   void Post(Task task) override { tasks_.push_back(std::move(task)); }
-  TimerId PostAt(SteadyTime, Task) override { CAIRN_CHECK(false, "no timers here"); }
-  void CancelTimer(TimerId) override {}
+  TimerId PostAt(SteadyTime when, Task task) override {
+    timers_[++last_timer_] = {when, std::move(task)};
+    return last_timer_;
+  }
+  void CancelTimer(TimerId id) override { timers_.erase(id); }
   bool IsCurrent() const override { return true; }
   const Clock& clock() const override { return *clock_; }
   const boost::asio::any_io_executor& asio() const override { CAIRN_CHECK(false, "no coroutines here"); }
@@ -43,13 +47,24 @@ class QueueExecutor : public Executor {
     task();
     return true;
   }
+  // Timers that are due, and what is posted.
   void RunAll() {
+    for (auto timer = timers_.begin(); timer != timers_.end();) {
+      if (timer->second.first <= clock_->Now()) {
+        tasks_.push_back(std::move(timer->second.second));
+        timer = timers_.erase(timer);
+      } else {
+        ++timer;
+      }
+    }
     while (RunOne()) {
     }
   }
 
  private:
   const Clock* clock_;
+  std::map<TimerId, std::pair<SteadyTime, Task>> timers_;
+  TimerId last_timer_ = 0;
   std::deque<Task> tasks_;
 };
 

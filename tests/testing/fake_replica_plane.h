@@ -43,7 +43,7 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
     error.message = "no DataNode can take the block";
     return MakeError(std::move(error));
   }
-  Locations Locate(BlockId, const v1::BlockRecord& record, const std::string&) override {
+  Locations Locate(BlockId, const v1::BlockRecord& record, const std::string&, namenode::Reach) override {
     Locations found;
     for (const uint32_t number : record.expected_storages())
       if (auto location = LocationOf(StorageNumber(number))) found.locations.push_back(*std::move(location));

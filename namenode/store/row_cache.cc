@@ -1,0 +1,140 @@
+#include "namenode/store/row_cache.h"
+
+#include <utility>
+
+namespace cairn::namenode {
+namespace {
+
+constexpr size_t kEntryOverhead = 96;  // Two strings, a number, the table's slack, the allocator's: about.
+constexpr size_t kPrefixBytes = 8;     // The number that a key begins with.
+
+}  // namespace
+
+RowCache::RowCache(size_t max_bytes, uint64_t applied_index) : max_generation_bytes_(max_bytes / kShards / 2), newest_(applied_index) {}
+
+bool RowCache::Keeps(Family family) {
+  switch (family) {
+    case Family::kInode:
+    case Family::kInodeById:
+    case Family::kBlock:
+    case Family::kUsage:
+    case Family::kRetry: return true;
+    // Read once or in ranges, or so few that RocksDB's own memory serves as well.
+    case Family::kFileBlock:
+    case Family::kLease:
+    case Family::kWork:
+    case Family::kDatanode:
+    case Family::kMeta: return false;
+  }
+  return false;
+}
+
+size_t RowCache::Cost(std::string_view key, const Entry& entry) { return key.size() + entry.value.size() + kEntryOverhead; }
+
+RowCache::Shard& RowCache::ShardOf(std::string_view key) {
+  return shards_[std::hash<std::string_view>()(key.substr(0, kPrefixBytes)) % kShards];
+}
+
+std::optional<std::string> RowCache::Find(Family family, std::string_view key, uint64_t index) {
+  const auto number = static_cast<size_t>(family);
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  if (const auto row = shard.young.rows[number].find(key); row != shard.young.rows[number].end())
+    return row->second.since <= index ? std::optional(row->second.value) : std::nullopt;
+  const auto row = shard.old.rows[number].find(key);
+  if (row == shard.old.rows[number].end() || row->second.since > index) return std::nullopt;
+  Entry entry = std::move(row->second);
+  std::string value = entry.value;
+  shard.old.bytes -= Cost(key, entry);
+  shard.old.rows[number].erase(row);
+  Store(shard, family, key, std::move(entry));
+  return value;
+}
+
+void RowCache::Add(Family family, std::string_view key, std::string_view value, uint64_t index) {
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  // Read under the lock: a batch that begins after this finds the row here and corrects it.
+  if (newest_.load() != index) return;
+  Store(shard, family, key, Entry{std::string(value), index});
+}
+
+void RowCache::Begin(uint64_t index) { newest_.store(index); }
+
+void RowCache::Put(Family family, std::string_view key, std::string_view value) {
+  if (!Keeps(family)) return;
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  Store(shard, family, key, Entry{std::string(value), newest_.load()});
+}
+
+void RowCache::Delete(Family family, std::string_view key) {
+  if (!Keeps(family)) return;
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  Erase(shard, family, key);
+}
+
+void RowCache::DeleteRange(Family family, std::string_view begin, std::string_view end) {
+  if (!Keeps(family)) return;
+  const auto number = static_cast<size_t>(family);
+  const auto erase_from = [&](Generation& generation) {
+    absl::erase_if(generation.rows[number], [&](const auto& row) {
+      if (row.first < begin || (!end.empty() && row.first >= end)) return false;
+      generation.bytes -= Cost(row.first, row.second);
+      return true;
+    });
+  };
+  // One number's rows, or some of them: [8 bytes..., the next number).
+  std::string next(begin.substr(0, kPrefixBytes));
+  for (auto byte = next.rbegin(); byte != next.rend() && ++*byte == 0; ++byte) {
+  }
+  const bool one_shard = begin.size() >= kPrefixBytes && !end.empty() && end <= next;
+  for (Shard& shard : shards_) {
+    if (one_shard && &shard != &ShardOf(begin)) continue;
+    const MutexLock lock(shard.mu);
+    erase_from(shard.young);
+    erase_from(shard.old);
+  }
+}
+
+void RowCache::Store(Shard& shard, Family family, std::string_view key, Entry entry) {
+  const auto number = static_cast<size_t>(family);
+  if (auto row = shard.old.rows[number].find(key); row != shard.old.rows[number].end()) {
+    shard.old.bytes -= Cost(key, row->second);
+    shard.old.rows[number].erase(row);
+  }
+  Rows& rows = shard.young.rows[number];
+  if (const auto row = rows.find(key); row != rows.end()) {
+    shard.young.bytes -= Cost(key, row->second);
+    shard.young.bytes += Cost(key, entry);
+    row->second = std::move(entry);
+  } else {
+    shard.young.bytes += Cost(key, entry);
+    rows.emplace(std::string(key), std::move(entry));
+  }
+  if (shard.young.bytes <= max_generation_bytes_) return;
+  shard.old = std::move(shard.young);
+  shard.young = Generation();
+}
+
+void RowCache::Erase(Shard& shard, Family family, std::string_view key) {
+  const auto number = static_cast<size_t>(family);
+  for (Generation* generation : {&shard.young, &shard.old}) {
+    const auto row = generation->rows[number].find(key);
+    if (row == generation->rows[number].end()) continue;
+    generation->bytes -= Cost(key, row->second);
+    generation->rows[number].erase(row);
+  }
+}
+
+size_t RowCache::bytes() const {
+  size_t bytes = 0;
+  for (const Shard& shard : shards_) {
+    const MutexLock lock(shard.mu);
+    bytes += shard.young.bytes + shard.old.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/mutex.h"
+#include "namenode/store/views.h"
+
+namespace cairn::namenode {
+
+// The newest values of rows that were read or written lately, in front of RocksDB: a path's directories are asked for by every call, and a
+// Get there costs ten times a look-up here. Bounded in bytes.
+//
+// Only the newest committed value of a row is ever kept, with the index of a batch since which it holds. A reader of a state before that
+// index gets nothing and asks its snapshot; a reader of a state that is not the newest any more adds nothing, since what it read may be
+// changed already. So a hit is what the snapshot would have answered.
+//
+// Rows live in shards by the number that their key begins with, so that all of one directory stand together and a range delete of
+// its children looks at one shard. A shard has two generations: rows go into the young one, and an old row that is asked for goes back to
+// it; when the young one holds half of the bytes, the old one is dropped and it takes its place.
+//
+// Find and Add are thread-safe. The writer alone calls Begin, Put, Delete and DeleteRange, after the batch was written and before its
+// state is published.
+class RowCache {
+ public:
+  RowCache(size_t max_bytes, uint64_t applied_index);
+
+  // Families whose rows are kept.
+  static bool Keeps(Family family);
+
+  // The row as of batch `index`, if it is here.
+  std::optional<std::string> Find(Family family, std::string_view key, uint64_t index);
+  // A row as it was read from the state of batch `index`.
+  void Add(Family family, std::string_view key, std::string_view value, uint64_t index);
+
+  // Batch `index` was written; its effects follow.
+  void Begin(uint64_t index);
+  void Put(Family family, std::string_view key, std::string_view value);
+  void Delete(Family family, std::string_view key);
+  void DeleteRange(Family family, std::string_view begin, std::string_view end);
+
+  // Of keys and values with what keeping them costs, an estimate.
+  size_t bytes() const;
+
+ private:
+  struct Entry {
+    std::string value;
+    uint64_t since = 0;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
+  };
+  using Rows = absl::flat_hash_map<std::string, Entry, Hash, std::equal_to<>>;
+  struct Generation {
+    std::array<Rows, kFamilyCount> rows;
+    size_t bytes = 0;
+  };
+  struct Shard {
+    mutable Mutex mu;
+    Generation young ABSL_GUARDED_BY(mu);
+    Generation old ABSL_GUARDED_BY(mu);
+  };
+  static constexpr size_t kShards = 64;
+
+  static size_t Cost(std::string_view key, const Entry& entry);
+  Shard& ShardOf(std::string_view key);
+  void Store(Shard& shard, Family family, std::string_view key, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+  static void Erase(Shard& shard, Family family, std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+
+  const size_t max_generation_bytes_;  // Of a shard.
+  std::atomic<uint64_t> newest_;       // Index of the last batch written.
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace cairn::namenode
