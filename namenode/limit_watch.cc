@@ -32,7 +32,8 @@ void LimitWatch::OnCommit(const std::vector<NamespaceWriter::Applied>& batch) {
       const std::pair<std::string, InodeId> name(near.key(), InodeId(near.inode_id()));
       if (kept_.contains(name)) continue;
       if (kept_.size() >= kMaxKept) {
-        if (!std::exchange(full_, true)) spdlog::warn("more than {} directories and files are near a limit; further ones are not named", kMaxKept);
+        if (!std::exchange(full_, true))
+          spdlog::warn("more than {} directories and files are near a limit; further ones are not named", kMaxKept);
         continue;
       }
       kept_[name] = Kept{near.path(), near.limit()};

@@ -63,8 +63,8 @@ std::vector<Verb> UsageVerbs() {
   verbs[1].name = "count";
   verbs[1].synopsis = "[-q] [-u] [-h] [-v] [-x] <path> ...";
   verbs[1].help =
-      "Directories, files and bytes below each path. -q: quotas and what is left of them too. -u: these alone. -h: sizes as 1.5 K. -v: with "
-      "a header line. -x: without snapshots, of which there are none.";
+      "Directories, files and bytes below each path. -q: quotas and what is left of them too. -u: these alone. -h: sizes as 1.5 K. -v: "
+      "with a header line. -x: without snapshots, of which there are none.";
   verbs[1].flags = {"q", "u", "h", "v", "x"};
   verbs[1].least = 1;
   verbs[1].run = Count;

@@ -14,8 +14,8 @@
 namespace cairn::namenode {
 
 // Questions to one state of the namespace: pure functions of a ReadView. Missing paths are kNotFound naming the first missing
-// component; a file in the middle of a path is kNotDirectory. What a client asks bears its caller, and kPermission is an answer: it may have
-// to pass through the directories above (x), list a directory (r and x), or what the query says.
+// component; a file in the middle of a path is kNotDirectory. What a client asks bears its caller, and kPermission is an answer: it
+// may have to pass through the directories above (x), list a directory (r and x), or what the query says.
 
 struct ResolvedInode {
   v1::INodeRecord record;

@@ -15,7 +15,7 @@ namespace {
 class NamenodeDirectoryTest : public ::testing::Test {
  protected:
   absl::Status Format(const std::string& cluster_id = "") {
-    return NamenodeDirectory::Format("/data/nn", {.cluster_id = cluster_id}, &world_);
+    return NamenodeDirectory::Format("/data/nn", {.cluster_id = cluster_id, .owner = ""}, &world_);
   }
   absl::StatusOr<std::unique_ptr<NamenodeDirectory>> Open(const std::string& directory = "/data/nn") {
     MetaStore::Options options;

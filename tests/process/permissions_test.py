@@ -53,7 +53,8 @@ class Permissions(ClusterTest):
         self.denied("bob", "-chmod", "777", "/tmp/mine",
                     words="chmod: changing permissions of '/tmp/mine': Permission denied. user=bob is not the owner of inode=/tmp/mine\n")
         self.denied("alice", "-chown", "bob", "/tmp/mine",
-                    words="chown: changing ownership of '/tmp/mine': User alice is not a super user (non-super user cannot change owner).\n")
+                    words="chown: changing ownership of '/tmp/mine': User alice is not a super user "
+                          "(non-super user cannot change owner).\n")
         self.must("alice", "-chgrp", "staff", "/tmp/mine")
         self.must("alice", "-setfattr", "-n", "user.origin", "-v", "job 7", "/tmp/mine")
         self.must("alice", "-touch", "-m", "-t", "20230102:030405", "/tmp/mine")
