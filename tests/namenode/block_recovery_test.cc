@@ -189,6 +189,7 @@ TEST_F(BlockRecovery, AThousandOpenFilesAreRecoveredWithoutCrowdingAnyNode) {
   EXPECT_TRUE(cluster_.world.RunUntil(
       [&] { return std::all_of(blocks.begin(), blocks.end(), [&](BlockId block) { return Row(block).state() == v1::COMMITTED; }); },
       absl::Minutes(5)));
+  cluster_.Settle();  // The nodes' own reports.
   for (const BlockId block : {blocks.front(), blocks.back()})
     EXPECT_THAT(cluster_.Locate(block), UnorderedElementsAre("dn0", "dn1", "dn2"));
 }

@@ -28,12 +28,13 @@ class LeaseCalls : public ::testing::Test {
   }
 
   template <class Request>
-  static Request From(const std::string& client, Request request, uint64_t sequence = 0) {
+  Request From(const std::string& client, Request request, uint64_t sequence = 0) {
     v1::RequestHeader& header = *request.mutable_header();
     header.set_client_id(std::string(kTestClientId));
     header.set_user("ada");
     header.set_client_name(client);
     header.set_sequence(sequence);
+    if (sequence != 0) header.set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
     return request;
   }
   template <class Request, class Response>
