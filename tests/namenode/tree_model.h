@@ -23,6 +23,7 @@ struct ModelBlock {
   std::vector<uint32_t> storages;
   uint32_t replication = 0;
   uint64_t charged = 0;
+  uint64_t recovery_id = 0;
 };
 
 struct ModelNode {
@@ -131,6 +132,8 @@ class TreeModel {
   Expected Fsync(const v1::Mutation& m);
   Expected Complete(const v1::Mutation& m);
   Expected ExpireLease(const v1::Mutation& m);
+  Expected RecoverLease(const v1::Mutation& m);
+  Expected CommitBlockRecovery(const v1::Mutation& m);
 
   // Who may do what, and attributes: tree_model_attributes.cc.
   static bool May(const v1::Mutation& m, const ModelNode& node, uint32_t rights);
@@ -167,6 +170,8 @@ class TreeModel {
   ErrorKind TakeReserved(const v1::Mutation& m, const v1::Mutation::Commit* previous, uint64_t id, ModelNode* file, bool* changed) const;
   ModelBlock Allocate(const ModelNode& file, v1::BlockUCState state, const google::protobuf::RepeatedField<uint32_t>& targets);
   void Close(ModelNode* file) const;
+  // The file is closed, or its last block's recovery begins.
+  Expected TakeFromWriter(const std::string& path);
   void Store(const Edit& edit) { nodes_[edit.path] = edit.file; }
 
   std::map<std::string, ModelNode> nodes_;
@@ -174,6 +179,8 @@ class TreeModel {
   std::map<std::string, uint32_t> storages_;
   // Files that were being written when a directory above them was deleted: their leases go when they are reclaimed.
   std::set<std::pair<std::string, uint64_t>> left_leases_;
+  // Stamp and length of blocks as recovery has left them, by id: their rows stay for a while after their files.
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> recovered_;
   uint64_t next_inode_;
   uint64_t next_block_;
   uint64_t next_stamp_;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/ids.h"
+#include "namenode/namespace/file_edit.h"
 #include "tests/namenode/tree_model.h"
 
 namespace cairn::testing {
@@ -168,11 +169,13 @@ Expected TreeModel::AddBlock(const v1::Mutation& m) {
 Expected TreeModel::AbandonBlock(const v1::Mutation& m) {
   const v1::Mutation::AbandonBlock& op = m.abandon_block();
   Edit edit;
-  if (const ErrorKind kind = Load(op.path(), op.inode_id(), &edit); kind != ErrorKind::kNone) return Refused(kind);
-  if (!Holds(m, edit.file)) return Refused(ErrorKind::kLeaseExpired);
   Expected expected;
-  expected.path = edit.path;
   expected.existed = false;
+  const ErrorKind kind = Load(op.path(), op.inode_id(), &edit);
+  if (kind == ErrorKind::kLeaseExpired) return expected;  // The file is gone, and its blocks with it.
+  if (kind != ErrorKind::kNone) return Refused(kind);
+  if (!Holds(m, edit.file)) return Refused(ErrorKind::kLeaseExpired);
+  expected.path = edit.path;
   bool known = false;  // Anywhere: a block of another file is not this writer's.
   for (const auto& [path, node] : nodes_) {
     known = known || (node.reserved && node.reserved->id == op.block().id());
@@ -310,18 +313,108 @@ Expected TreeModel::ExpireLease(const v1::Mutation& m) {
     expected.existed = false;
     return expected;
   }
-  ModelNode& file = nodes_[*path];
+  return TakeFromWriter(*path);
+}
+
+Expected TreeModel::TakeFromWriter(const std::string& path) {
+  ModelNode& file = nodes_[path];
+  Expected expected;
+  expected.existed = true;
+  expected.path = path;
+  expected.inode_id = file.id;
+  expected.done = true;
   if (!file.blocks.empty() && file.blocks.back().state != v1::COMMITTED) {
-    const ModelBlock& last = file.blocks.back();
-    const bool never_set_up = last.state == v1::UNDER_CONSTRUCTION && last.length == 0 && last.storages.empty();
-    if (!never_set_up) return Refused(ErrorKind::kBeingWritten);
-    file.blocks.pop_back();
+    ModelBlock& last = file.blocks.back();
+    if (last.length != 0 || !last.storages.empty()) {
+      expected.done = false;
+      if (last.state == v1::UNDER_RECOVERY) return expected;
+      last.state = v1::UNDER_RECOVERY;
+      last.recovery_id = next_stamp_++;
+      file.reserved.reset();
+      file.holder = namenode::kRecoveryHolder;
+      expected.acted = true;
+      return expected;
+    }
+    file.blocks.pop_back();  // No pipeline was ever set up.
   }
   Close(&file);
   expected.acted = true;
-  expected.existed = true;
+  return expected;
+}
+
+Expected TreeModel::RecoverLease(const v1::Mutation& m) {
+  const v1::Mutation::RecoverLease& op = m.recover_lease();
+  const Walk walk = WalkTo(op.path(), &m);
+  if (walk.error != ErrorKind::kNone) return Refused(walk.error);
+  if (!walk.complete()) return Refused(ErrorKind::kNotFound);
+  if (const ErrorKind kind = MayChange(m, walk, 2); op.by_force() && kind != ErrorKind::kNone) return Refused(kind);
+  const ModelNode& file = nodes_[walk.path()];
+  if (file.is_directory) return Refused(ErrorKind::kIsDirectory);
+  if (file.holder.empty() || file.holder == namenode::kRecoveryHolder) {
+    Expected expected;
+    expected.existed = !file.holder.empty();
+    expected.done = file.holder.empty();
+    expected.path = walk.path();
+    expected.inode_id = file.id;
+    return expected;
+  }
+  // Else only a lease that its holder has long let lie, and only as it was seen.
+  const bool abandoned = file.holder != m.client_name() && file.holder == op.lease_seen().holder() &&
+                         op.lease_seen().idle_ms() >= m.limits().lease_soft_limit_ms();
+  if (!op.by_force() && !abandoned) return Refused(ErrorKind::kBeingWritten);
+  return TakeFromWriter(walk.path());
+}
+
+Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
+  const v1::Mutation::CommitBlockRecovery& op = m.commit_block_recovery();
+  const uint64_t length = op.block().length_bytes();
+  Expected expected;
+  Edit edit;
+  const ModelBlock* found = nullptr;
+  for (const auto& [path, node] : nodes_) {
+    const auto at = std::find_if(node.blocks.begin(), node.blocks.end(), [&](const ModelBlock& b) { return b.id == op.block().id(); });
+    if (at != node.blocks.end()) found = &*at;
+    if (node.reserved && node.reserved->id == op.block().id()) found = &*node.reserved;
+    if (found == nullptr) continue;
+    edit = {path, node};
+    break;
+  }
+  if (found == nullptr) {
+    // Gone, or of a deleted file whose rows may still be there.
+    const auto ended = recovered_.find(op.block().id());
+    const bool said_before = ended != recovered_.end() && !op.drop() && ended->second == std::pair(op.recovery_id(), length);
+    expected.unpredictable = true;
+    expected.refused = ErrorKind::kLeaseExpired;
+    expected.or_refused = said_before ? ErrorKind::kNone : ErrorKind::kStaleGeneration;
+    return expected;
+  }
   expected.done = true;
-  expected.path = *path;
+  if (found->state == v1::COMMITTED && found->stamp == op.recovery_id() && !op.drop() && found->length == length) return expected;
+  if (found->state != v1::UNDER_RECOVERY || found->recovery_id != op.recovery_id()) return Refused(ErrorKind::kStaleGeneration);
+  const auto all_in = [](const auto& wanted, const auto& there) {
+    return std::all_of(wanted.begin(), wanted.end(), [&](uint32_t s) { return std::find(there.begin(), there.end(), s) != there.end(); });
+  };
+  ModelNode& file = edit.file;
+  ModelBlock& last = file.blocks.back();
+  if (op.drop()) {
+    if (!all_in(last.storages, op.empty())) return Refused(ErrorKind::kInvalidArgument);
+    file.blocks.pop_back();
+  } else {
+    if (op.block().generation_stamp() != op.recovery_id() || op.storages().empty() || !all_in(op.storages(), last.storages) ||
+        length > file.block_size || (length < last.length && !all_in(last.storages, op.answered())))
+      return Refused(ErrorKind::kInvalidArgument);
+    last.length = length;
+    last.stamp = op.recovery_id();
+    last.state = v1::COMMITTED;
+    last.storages.assign(op.storages().begin(), op.storages().end());
+    last.charged = length * last.replication;
+    recovered_[last.id] = {last.stamp, length};
+  }
+  Close(&file);
+  Store(edit);
+  expected.acted = true;
+  expected.path = edit.path;
+  expected.inode_id = file.id;
   return expected;
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "namenode/namespace/file_edit.h"
 #include "tests/testing/builders.h"
 
 namespace cairn::testing {
@@ -108,7 +109,9 @@ void TreeWorkload::WriterCall(const TreeModel& model, v1::Mutation* m) {
     *m->mutable_mkdirs() = MkdirsMutation(NewPath(model)).mkdirs();
     return;
   }
-  if (!file->holder.empty() && !random_.OneIn(20)) m->set_client_name(file->holder);
+  // No client bears the NameNode's own name: the writer that a file was taken from has its own.
+  const bool taken = file->holder == namenode::kRecoveryHolder;
+  if (!file->holder.empty() && !taken && !random_.OneIn(20)) m->set_client_name(file->holder);
   const uint64_t inode_id = random_.OneIn(6) ? 0 : random_.OneIn(40) ? file->id + 1 : file->id;
   const uint64_t reserved_id = file->reserved ? file->reserved->id : 0;
   const bool take_reserved = reserved_id != 0 && random_.OneIn(2);
@@ -206,6 +209,7 @@ v1::Mutation::Limits TreeWorkload::Limits() {
   limits.set_max_xattr_bytes(50);
   limits.set_permissions_enabled(!random_.OneIn(4));
   if (random_.OneIn(20)) limits.set_min_replication(2);
+  limits.set_lease_soft_limit_ms(60'000);
   return limits;
 }
 
@@ -219,7 +223,7 @@ v1::Mutation TreeWorkload::Operation(const TreeModel& model) {
   m.set_superuser(&client == &clients_.front());
   m.add_groups(&client == &clients_.back() ? "staff" : "others");
   if (random_.OneIn(6)) m.add_groups("more");
-  switch (random_.Below(29)) {
+  switch (random_.Below(30)) {
     case 0:
     case 1: {
       *m.mutable_mkdirs() = MkdirsMutation(AnyPath(model)).mkdirs();
@@ -320,12 +324,49 @@ v1::Mutation TreeWorkload::Operation(const TreeModel& model) {
       m.mutable_set_xattr()->set_replace(random_.OneIn(2));
       break;
     }
+    case 18: {
+      if (!random_.OneIn(3)) {
+        WriterCall(model, &m);
+        break;
+      }
+      std::string path;
+      const ModelNode* file = OpenFile(model, &path);
+      v1::Mutation::RecoverLease& op = *m.mutable_recover_lease();
+      op.set_path(file == nullptr || random_.OneIn(6) ? AnyPath(model) : path);
+      op.set_by_force(random_.OneIn(2));
+      if (file != nullptr && !random_.OneIn(6)) op.mutable_lease_seen()->set_holder(file->holder);
+      op.mutable_lease_seen()->set_idle_ms(static_cast<int64_t>(random_.OneIn(4) ? random_.Below(60'000) : 60'000));
+      break;
+    }
     default: WriterCall(model, &m); break;
   }
   return m;
 }
 
+// What the primary of a block's recovery says at its end. A second round (StartBlockRecovery) is not among the changes: it takes a stamp
+// also where the block is of a deleted file, as long as its row is there, and the model does not follow those.
+bool TreeWorkload::EndRecovery(const TreeModel& model, v1::Mutation* m) {
+  std::vector<const ModelNode*> waiting;
+  for (const auto& [path, node] : model.nodes())
+    if (node.holder == namenode::kRecoveryHolder) waiting.push_back(&node);
+  if (waiting.empty()) return false;
+  const ModelNode& file = *waiting[random_.Below(waiting.size())];
+  const ModelBlock& block = file.blocks.back();
+  v1::Mutation::CommitBlockRecovery& op = *m->mutable_commit_block_recovery();
+  op.set_recovery_id(block.recovery_id + (random_.OneIn(15) ? random_.Below(3) : 0));
+  op.set_drop(random_.OneIn(4));
+  const uint64_t length = random_.OneIn(3) ? random_.Below(kBlockSize + 100) : block.length;
+  *op.mutable_block() = MakeBlock(block.id, random_.OneIn(20) ? block.stamp : op.recovery_id(), length);
+  for (const uint32_t storage : block.storages) {
+    if (!random_.OneIn(8)) op.add_answered(storage);
+    if (!random_.OneIn(8)) (op.drop() ? op.mutable_empty() : op.mutable_storages())->Add(storage);
+  }
+  if (random_.OneIn(20)) op.add_storages(static_cast<uint32_t>(1 + random_.Below(kStorages)));
+  return true;
+}
+
 void TreeWorkload::Background(const std::vector<uint64_t>& works, const TreeModel& model, v1::Mutation* m) {
+  if (random_.OneIn(4) && EndRecovery(model, m)) return;
   switch (random_.Below(6)) {
     case 0: {
       std::string path;

@@ -43,6 +43,7 @@ class TreeWorkload {
 
   v1::Mutation Operation(const TreeModel& model);
   void Background(const std::vector<uint64_t>& works, const TreeModel& model, v1::Mutation* m);
+  bool EndRecovery(const TreeModel& model, v1::Mutation* m);  // False if no block is under recovery.
   v1::Mutation::Limits Limits();
   std::string Name();
   std::string AnyPath(const TreeModel& model);  // There or not, sometimes in an odd spelling.
