@@ -215,7 +215,7 @@ int Run(std::vector<std::string> words) {
   } else if (rest[0] == "debug") {
     // HDFS writes these verbs without a dash.
     std::vector<std::string> dashed(verb.begin(), verb.end());
-    if (!dashed.empty() && !dashed[0].starts_with('-')) dashed[0].insert(0, "-");
+    if (!dashed.empty() && !dashed[0].starts_with('-')) dashed[0] = fmt::format("-{}", dashed[0]);
     result = RunVerb("cairn debug", DebugVerbs(), dashed, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);
