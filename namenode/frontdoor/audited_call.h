@@ -80,8 +80,8 @@ api::Done<Response> Audited(AuditLog* log, const Clock* clock, std::string_view 
     event.user = std::move(user);
     event.address = std::move(address);
     event.command = command;
-    if constexpr (requires { response->status().owner(); }) {
-      if (is_mutation && response.ok())
+    if (is_mutation && response.ok()) {
+      if constexpr (requires { response->status().owner(); })
         event.permission =
             fmt::format("{}:{}:{}", response->status().owner(), response->status().group(), PermissionText(response->status().mode()));
     }

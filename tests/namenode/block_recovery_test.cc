@@ -153,7 +153,7 @@ TEST_F(BlockRecovery, ABlockOfWhichNobodyHasAByteIsDroppedOnlyIfAllSaySo) {
   cluster_.nodes[2]->Disconnect();
   cluster_.world.RunFor(absl::Seconds(70));
   const BlockId block = Write({{0, 0}, {1, 0}, {2, 0}});
-  for (const size_t node : {0, 1, 2}) cluster_.nodes[node]->Drop(block);
+  for (const size_t node : {size_t{0}, size_t{1}, size_t{2}}) cluster_.nodes[node]->Drop(block);
   cluster_.world.RunFor(absl::Minutes(3));
   EXPECT_EQ(Row(block).state(), v1::UNDER_RECOVERY);
   cluster_.nodes[2]->Connect(cluster_.plane.get());
