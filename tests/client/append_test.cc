@@ -56,7 +56,7 @@ TEST(Append, SeveralTimesAndFlushedInBetween) {
   const std::string data = Pattern(5000);
   ASSERT_TRUE(cluster.Put("/f", data.substr(0, 100)).ok());
   size_t at = 100;
-  for (const size_t to : {101, 512, 700, 1024, 1025, 5000}) {
+  for (const size_t to : {101UL, 512UL, 700UL, 1024UL, 1025UL, 5000UL}) {
     auto writer = cluster.files().Append("/f");
     ASSERT_TRUE(writer.ok()) << writer.status();
     EXPECT_EQ((*writer)->position(), at);

@@ -149,7 +149,7 @@ Awaitable<absl::Status> FakeDatanode::Write(Connection* connection, transfer::Wi
   std::unique_ptr<transfer::WireReader> mirror_reader;
   if (op.targets_size() > 0) {
     OpWriteBlockProto onward = op;
-    const hdfs::DatanodeInfoProto next = op.targets(0);
+    const hdfs::DatanodeInfoProto& next = op.targets(0);
     onward.mutable_targets()->DeleteSubrange(0, 1);
     if (onward.targetstorageids_size() > 0) onward.mutable_targetstorageids()->DeleteSubrange(0, 1);
     hdfs::BlockOpResponseProto answer;
