@@ -21,8 +21,9 @@ absl::Status CorruptRow(Family family, std::string_view key, std::string_view wh
 template <class Message>
 absl::StatusOr<std::optional<Message>> FindRecord(const ReadView& view, Family family, std::string_view key) {
   ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(family, key));
-  absl::StatusOr<std::optional<Message>> record{std::optional<Message>()};  // Parsed where it is returned: a message is dear to move.
-  if (bytes && !record->emplace().ParseFromString(*bytes)) return CorruptRow(family, key, "does not parse");
+  if (!bytes) return std::optional<Message>();
+  absl::StatusOr<std::optional<Message>> record{std::optional<Message>(std::in_place)};  // Parsed where it is returned: dear to move.
+  if (!(*record)->ParseFromString(*bytes)) return CorruptRow(family, key, "does not parse");
   return record;
 }
 
