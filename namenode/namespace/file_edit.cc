@@ -26,7 +26,8 @@ absl::Status Gone(const std::string& path, uint64_t inode_id) {
   error.kind = ErrorKind::kLeaseExpired;
   error.reason = "FILE_GONE";
   error.path = path;
-  error.message = fmt::format("{} (inode {}): the file does not exist any more", path, inode_id);
+  error.message = inode_id == 0 ? fmt::format("{}: the file does not exist any more", path)
+                                : fmt::format("{} (inode {}): the file does not exist any more", path, inode_id);
   return MakeError(std::move(error));
 }
 
@@ -59,8 +60,14 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   if (!inode) return Gone(path, inode_id);
   ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
   if (ancestry.detached) return Gone(path, inode_id);  // Before what it is: that is known only until it is reclaimed.
-  if (inode->is_directory()) return MakeError(ErrorKind::kIsDirectory, fmt::format("{} is a directory", path));
   std::reverse(ancestry.names.begin(), ancestry.names.end());
+  if (inode->is_directory()) {
+    Error error;
+    error.kind = ErrorKind::kIsDirectory;
+    error.path = JoinPath(ancestry.names);
+    error.message = fmt::format("{} (inode {}) is a directory, not a file that is written", error.path, inode->record.id());
+    return MakeError(std::move(error));
+  }
   std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 
   FileEdit edit(ctx, *std::move(inode), std::move(ancestry.directories), JoinPath(ancestry.names));
@@ -87,15 +94,21 @@ absl::Status FileEdit::LoadLast() {
 }
 
 absl::Status FileEdit::CheckLease() const {
-  const std::string& holder = ctx_->mutation().client_name();
-  if (!holder.empty() && record().lease_holder() == holder) return absl::OkStatus();
+  const std::string& caller = ctx_->mutation().client_name();
+  const std::string& holder = record().lease_holder();
+  if (!caller.empty() && caller != kRecoveryHolder && holder == caller) return absl::OkStatus();
   Error error;
   error.kind = ErrorKind::kLeaseExpired;
-  error.reason = record().lease_holder().empty() ? "FILE_CLOSED" : "OTHER_HOLDER";
+  error.reason = holder.empty() ? "FILE_CLOSED" : "OTHER_HOLDER";
   error.path = path_;
-  error.message = record().lease_holder().empty()
-                      ? fmt::format("{} (inode {}) is closed: {} does not write it", path_, record().id(), holder)
-                      : fmt::format("{} (inode {}) is written by {}, not by {}", path_, record().id(), record().lease_holder(), holder);
+  if (holder.empty()) {
+    error.message = fmt::format("{} (inode {}) is closed: {} does not write it", path_, record().id(), caller);
+  } else if (holder == kRecoveryHolder) {
+    error.message = fmt::format("{} (inode {}) was taken from its writer, and its last block is being recovered: {} does not write it",
+                                path_, record().id(), caller);
+  } else {
+    error.message = fmt::format("{} (inode {}) is written by {}, not by {}", path_, record().id(), holder, caller);
+  }
   return MakeError(std::move(error));
 }
 
@@ -142,7 +155,7 @@ absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
     case v1::UNDER_CONSTRUCTION: break;
     default:
       return BlockError(ErrorKind::kCorruptMetadata, "", path_, named,
-                        fmt::format("in state {} as a file's last", static_cast<int>(block.state())));
+                        fmt::format("it is in state {} as the file's last", v1::BlockUCState_Name(block.state())));
   }
   if (length < block.length_bytes())
     return BlockError(ErrorKind::kInvalidArgument, "SHORTER_THAN_SYNCED", path_, named,

@@ -45,7 +45,7 @@ absl::Status CheckRoom(const v1::Mutation::AddBlock& op, const FileEdit& edit, u
   error.kind = ErrorKind::kInvalidArgument;
   error.reason = "NO_TARGETS";
   error.path = edit.path();
-  error.message = fmt::format("{}: a new block without targets", edit.path());
+  error.message = fmt::format("{}: no storages were chosen for its new block", edit.path());
   return MakeError(std::move(error));
 }
 

@@ -17,7 +17,7 @@ absl::Status Refused(ErrorKind kind, std::string_view reason, const std::string&
   error.reason = std::string(reason);
   error.path = path;
   error.block_id = block.value();
-  error.message = fmt::format("{}: recovery of block {}: {}", path, block.value(), what);
+  error.message = fmt::format("{}{}recovery of block {}: {}", path, path.empty() ? "" : ": ", block.value(), what);
   return MakeError(std::move(error));
 }
 
