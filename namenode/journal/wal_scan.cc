@@ -22,6 +22,8 @@ constexpr uint64_t kHeaderBytes = 7;
 constexpr uint64_t kSectorBytes = 512;
 // A record holds one batch, of which one mutation of 1 MiB may be most: a longer damaged area is more than one torn write.
 constexpr uint64_t kLongestTornRecord = 4 << 20;
+// Of the edits that RocksDB writes to a MANIFEST before it syncs it: a flush's, with two keys for each file, and what else waits.
+constexpr uint64_t kLongestTornGroup = 64 << 10;
 
 enum FragmentType : uint8_t { kZero = 0, kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
@@ -91,6 +93,7 @@ struct Damage {
   uint64_t offset;
   uint64_t intact_records;  // Before it.
   std::string what;
+  LogKind kind;
 };
 
 absl::Status Refuse(const Damage& damage, std::string_view reason) {
@@ -103,17 +106,18 @@ absl::Status Refuse(const Damage& damage, std::string_view reason) {
 absl::StatusOr<LogScan> Judge(const Damage& damage) {
   const std::string_view bytes = damage.bytes;
   const uint64_t at = damage.offset;
+  const bool in_group = damage.kind == LogKind::kManifest;  // Others of its write may follow, whole.
   uint64_t written_end = bytes.size();
   while (written_end > damage.record && bytes[written_end - 1] == 0) --written_end;
-  if (written_end - damage.record > kLongestTornRecord)
+  if (written_end - damage.record > (in_group ? kLongestTornGroup : kLongestTornRecord))
     return Refuse(damage, fmt::format("{} bytes follow the start of the record", written_end - damage.record));
-  if (RecordFollows(bytes, at + 1)) return Refuse(damage, "a whole record follows");
+  if (!in_group && RecordFollows(bytes, at + 1)) return Refuse(damage, "a whole record follows");
 
   if (bytes.size() - at >= kHeaderBytes) {
     const Fragment fragment = ReadFragment(bytes, at);
     if (fragment.plausible) {
       const bool ends_record = fragment.type == kFull || fragment.type == kLast;
-      if (ends_record && fragment.end < written_end)
+      if (!in_group && ends_record && fragment.end < written_end)
         return Refuse(damage, fmt::format("{} bytes follow the end of the record", written_end - fragment.end));
       // A bad length that points past the end looks like a torn write; then the checksum fits what is there.
       if (fragment.end > bytes.size() && ChecksumFits(bytes, at, bytes.size())) return Refuse(damage, "only its length is wrong");
@@ -127,14 +131,19 @@ absl::StatusOr<LogScan> Judge(const Damage& damage) {
 
 }  // namespace
 
-absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name) {
+absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name, LogKind kind) {
   LogScan scan;
   uint64_t at = 0;
   std::optional<uint64_t> open_record;  // Begun and not yet ended.
   while (at < bytes.size()) {
     const uint64_t left_in_block = kBlockBytes - at % kBlockBytes;
-    Damage damage{
-        .bytes = bytes, .name = name, .record = open_record.value_or(at), .offset = at, .intact_records = scan.records, .what = {}};
+    Damage damage{.bytes = bytes,
+                  .name = name,
+                  .record = open_record.value_or(at),
+                  .offset = at,
+                  .intact_records = scan.records,
+                  .what = {},
+                  .kind = kind};
     if (left_in_block < kHeaderBytes) {
       const uint64_t trailer = std::min<uint64_t>(left_in_block, bytes.size() - at);
       damage.what = "bytes at the end of a block where zeros belong";
@@ -175,9 +184,9 @@ struct Cut {
 };
 
 // Scans one file and adds to `cuts` what has to be cut; its whole records. Reads it whole: a log is about as long as the write buffers.
-absl::StatusOr<uint64_t> ScanOne(const std::string& path, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
+absl::StatusOr<uint64_t> ScanOne(const std::string& path, LogKind kind, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
   ASSIGN_OR_RETURN(const std::string bytes, files.ReadWhole(path));
-  ASSIGN_OR_RETURN(const LogScan scan, ScanLog(bytes, path));
+  ASSIGN_OR_RETURN(const LogScan scan, ScanLog(bytes, path, kind));
   if (!scan.torn_at) return scan.records;
   if (!may_be_torn) {
     return MakeError(
@@ -229,10 +238,11 @@ absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& file
     if (const auto number = LogNumber(name)) logs.emplace(*number, name);
   }
   std::vector<Cut> cuts;
-  RETURN_IF_ERROR(ScanOne(directory + "/" + current.substr(0, current.size() - 1), /*may_be_torn=*/true, files, cuts).status());
+  const std::string manifest = directory + "/" + current.substr(0, current.size() - 1);
+  RETURN_IF_ERROR(ScanOne(manifest, LogKind::kManifest, /*may_be_torn=*/true, files, cuts).status());
   bool is_newest = true;
   for (auto log = logs.rbegin(); log != logs.rend(); ++log) {
-    ASSIGN_OR_RETURN(const uint64_t records, ScanOne(directory + "/" + log->second, /*may_be_torn=*/is_newest, files, cuts));
+    ASSIGN_OR_RETURN(const uint64_t records, ScanOne(directory + "/" + log->second, LogKind::kWal, is_newest, files, cuts));
     is_newest &= records == 0;
   }
   for (const Cut& cut : cuts) {

@@ -7,6 +7,9 @@
 // or refuses both. We can: a torn write misses whole sectors, a flipped bit does not, and nothing is ever written after
 // a record that was not synced.
 //
+// A MANIFEST is written by groups: a flush adds its edit and one that gives up old logs, others may join it, and then comes one sync. So
+// whole records may follow one that misses sectors, and all of its group goes with it; what was synced misses none.
+//
 // Format of a log (WAL and MANIFEST), as RocksDB's db/log_format.h has it: blocks of 32,768 bytes; in a block fragments of
 //   u32 masked CRC-32C of type and payload, little-endian | u16 payload length, little-endian | u8 type | payload
 // type 1 full, 2 first, 3 middle, 4 last; a record is one full fragment or first, middle..., last, each in the next block. Fewer
@@ -26,12 +29,15 @@ namespace cairn::namenode {
 
 struct LogScan {
   uint64_t records = 0;
-  // Set when the log ends in a record that misses whole sectors and nothing follows it: where that record begins.
+  // Set when the log ends in a record that misses whole sectors and nothing follows it (of a MANIFEST: no synced record): where it begins.
   std::optional<uint64_t> torn_at;
 };
 
-// Reads a whole log. kCorruptMetadata naming `name` and the offset for any damage that is not a torn last record.
-absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name);
+enum class LogKind { kWal, kManifest };
+
+// Reads a whole log. kCorruptMetadata naming `name` and the offset for any damage that is not a torn last record, or, of a MANIFEST, a torn
+// last group: `torn_at` is where its first torn record begins.
+absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name, LogKind kind = LogKind::kWal);
 
 // Scans all *.log files of a database directory and the MANIFEST that CURRENT names. A torn last record of the newest log or of
 // the MANIFEST is cut off (synced), and the cut is logged. The newest log is the last one that holds a record: after a write that failed

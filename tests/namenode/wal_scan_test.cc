@@ -1,5 +1,6 @@
 #include "namenode/journal/wal_scan.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,61 @@ TEST(ScanLog, MissingSectorsBeforeAWholeRecordAreRefused) {
     bytes.replace(from, sector + kSector - from, sector + kSector - from, '\0');
     ExpectRefused(bytes, "sector " + std::to_string(sector));
   }
+}
+
+// Several edits of a MANIFEST are written before one sync: whatever sectors of them are missing, all go from the first that is torn.
+TEST(ScanLog, AGroupOfAManifestMayLackAnySetOfSectors) {
+  LogBuilder log;
+  log.Add(Payload(700, 1));
+  std::vector<size_t> begins;
+  for (const size_t size : {900u, 20u, 1300u, 30u}) begins.push_back(log.Add(Payload(size, size)));
+  const size_t first = begins.front() / kSector + 1;  // The sector before holds bytes that were synced.
+  const size_t sectors = (log.bytes.size() + kSector - 1) / kSector - first;
+  ASSERT_LT(sectors, 8u);
+  int whole_records_follow = 0;
+  for (uint64_t missing = 1; missing < 1u << sectors; ++missing) {
+    std::string bytes = log.bytes;
+    size_t lowest = bytes.size();
+    for (size_t sector = 0; sector < sectors; ++sector) {
+      if ((missing >> sector & 1) == 0) continue;
+      const size_t begin = (first + sector) * kSector;
+      lowest = std::min(lowest, begin);
+      std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(begin), std::min(kSector, bytes.size() - begin), '\0');
+    }
+    // The record that the first missing sector is a part of: no whole one before it is lost.
+    size_t expected = begins.front();
+    uint64_t records = 0;
+    for (const size_t begin : begins) {
+      if (begin > lowest) break;
+      expected = begin;
+      ++records;
+    }
+    const auto scan = ScanLog(bytes, "MANIFEST-000005", LogKind::kManifest);
+    ASSERT_TRUE(scan.ok()) << scan.status() << " missing " << missing;
+    ASSERT_TRUE(scan->torn_at.has_value()) << missing;
+    EXPECT_EQ(*scan->torn_at, expected) << missing;
+    EXPECT_EQ(scan->records, records) << missing;
+    whole_records_follow += ScanLog(bytes, "000005.log").ok() ? 0 : 1;  // A write-ahead log has no groups.
+  }
+  EXPECT_GT(whole_records_follow, 0);
+}
+
+TEST(ScanLog, AFlippedBitInAManifestIsRefused) {
+  LogBuilder log;
+  for (const size_t size : {700u, 900u, 20u, 1300u, 30u}) log.Add(Payload(size, size));
+  for (size_t at = 0; at < log.bytes.size(); at += 3) {
+    std::string bytes = log.bytes;
+    bytes[at] = static_cast<char>(bytes[at] ^ 4);
+    EXPECT_EQ(KindOf(ScanLog(bytes, "MANIFEST-000005", LogKind::kManifest).status()), ErrorKind::kCorruptMetadata) << at;
+  }
+}
+
+TEST(ScanLog, AManifestThatLacksASectorFarBeforeItsEndIsRefused) {
+  LogBuilder log;
+  log.Add(Payload(3000, 1));
+  for (uint64_t i = 0; i < 100; ++i) log.Add(Payload(1000, i));
+  std::fill_n(log.bytes.begin() + 1024, kSector, '\0');
+  EXPECT_EQ(KindOf(ScanLog(log.bytes, "MANIFEST-000005", LogKind::kManifest).status()), ErrorKind::kCorruptMetadata);
 }
 
 TEST(ScanLog, TypesOfRecycledLogsAreRefused) {
