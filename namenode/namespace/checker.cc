@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/ops/ops.h"
 #include "namenode/namespace/records.h"
 #include "namenode/namespace/retry_table.h"
 #include "namenode/namespace/row_text.h"
@@ -156,8 +158,27 @@ class Checker {
       ASSIGN_OR_RETURN(const std::optional<Found> step, Find(InodeId(reclaim.path(i))));
       const uint64_t above = i == 0 ? kDetachedInodeId.value() : reclaim.path(i - 1);
       if (!step || step->parent.value() != above) Complain(Family::kWork, key, fmt::format("its cursor is wrong at {}", reclaim.path(i)));
+      // A directory on the way is freed up to the one below it, which is still there.
+      if (step && i > 0) RETURN_IF_ERROR(NoteFreed(InodeId(above), step->name, /*with_itself=*/false));
     }
+    if (reclaim.path_size() > 0 && !reclaim.after_name().empty())
+      RETURN_IF_ERROR(NoteFreed(InodeId(reclaim.path(reclaim.path_size() - 1)), reclaim.after_name(), /*with_itself=*/true));
     return absl::OkStatus();
+  }
+
+  // The entries of `directory` up to this name are freed; of a large one the rows stay, without links, until all go as one range (see
+  // docs/decisions/013-range-deletes-for-large-directories.md).
+  absl::Status NoteFreed(InodeId directory, const std::string& name, bool with_itself) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view_.Get(Family::kUsage, UsageKey(directory)));
+    v1::UsageRecord usage;
+    if (bytes && Parse(*bytes, usage) && usage.children() >= kSweptEntries) freed_[directory.value()] = Freed{name, with_itself};
+    return absl::OkStatus();
+  }
+
+  bool IsFreed(const InodeKeyParts& place) const {
+    const auto found = freed_.find(place.parent.value());
+    if (found == freed_.end()) return false;
+    return place.name < found->second.name || (found->second.with_itself && place.name == found->second.name);
   }
 
   // Where a directory's way up ends.
@@ -192,6 +213,11 @@ class Checker {
       return absl::OkStatus();
     }
     const auto complain = [&](std::string what) { Complain(Family::kInode, key, std::move(what)); };
+    if (IsFreed(*place)) {
+      ASSIGN_OR_RETURN(const std::optional<std::string> link, view_.Get(Family::kInodeById, InodeByIdKey(InodeId(record.id()))));
+      if (link) complain(fmt::format("inode {} lies behind the cursor that frees it, and is still linked", record.id()));
+      return absl::OkStatus();
+    }
     if (record.id() >= next_inode_) complain(fmt::format("id {} is not below the counter, {}", record.id(), next_inode_));
     ASSIGN_OR_RETURN(const std::optional<std::string> link_bytes, view_.Get(Family::kInodeById, InodeByIdKey(InodeId(record.id()))));
     v1::INodeLink link;
@@ -304,12 +330,30 @@ class Checker {
     return ids;
   }
 
+  // What a block may say of itself in its state.
+  void CheckState(std::string_view key, uint64_t id, const v1::BlockRecord& block) {
+    const auto complain = [&](std::string_view what) { Complain(Family::kInode, key, fmt::format("its block {} {}", id, what)); };
+    const bool recovered = block.state() == v1::UNDER_RECOVERY;
+    const bool written = recovered || block.state() == v1::UNDER_CONSTRUCTION;
+    if (recovered != (block.recovery_id() != 0)) complain(recovered ? "is under recovery without an id of it" : "has the id of a recovery");
+    if (block.has_truncate_to_bytes() && (!recovered || block.truncate_to_bytes() >= block.length_bytes()))
+      complain(fmt::format("is to be cut to {} bytes, it has {}", block.truncate_to_bytes(), block.length_bytes()));
+    if (block.closed_length_bytes() > (written ? block.length_bytes() : 0))
+      complain(fmt::format("has {} bytes of an earlier close, of {}", block.closed_length_bytes(), block.length_bytes()));
+    if (block.append_from_stamp() != 0 && (!written || block.append_from_stamp() >= block.generation_stamp()))
+      complain(fmt::format("was appended to at stamp {}, it has {}", block.append_from_stamp(), block.generation_stamp()));
+    if (block.state() == v1::COMMITTED && block.expected_storages().empty()) complain("is committed on no storage");
+  }
+
   void CheckCharge(std::string_view key, const v1::INodeRecord& file, uint64_t id, const v1::BlockRecord& block) {
-    uint64_t expected = block.length_bytes() * block.replication();
-    if (block.state() == v1::UNDER_RECOVERY) return;  // As it was before, until it is settled.
-    if (block.state() != v1::COMMITTED) expected = file.block_size_bytes() * block.replication();
+    // One that is cut charges as before until that is done.
+    const bool settled = block.state() == v1::COMMITTED || block.has_truncate_to_bytes();
+    const uint64_t expected = (settled ? block.length_bytes() : file.block_size_bytes()) * block.replication();
     if (block.charged_bytes() != expected)
       Complain(Family::kInode, key, fmt::format("its block {} charges {} bytes, expected {}", id, block.charged_bytes(), expected));
+    if (block.replication() != file.replication())
+      Complain(Family::kInode, key,
+               fmt::format("its block {} is to have {} replicas, the file {}", id, block.replication(), file.replication()));
   }
 
   absl::Status File(std::string_view key, const v1::INodeRecord& file, Standing standing) {
@@ -325,11 +369,15 @@ class Checker {
       length += block->length_bytes();
       charged += block->charged_bytes();
       if (block->index() != i) complain(fmt::format("its block {} has index {}, expected {}", id, block->index(), i));
-      const bool open_end = i + 1 == ids->size() && (!file.lease_holder().empty() || block->has_truncate_to_bytes());
+      const bool open_end = i + 1 == ids->size() && !file.lease_holder().empty();
       if (block->state() != v1::COMMITTED && standing == Standing::kAttached &&
           (!open_end || block->state() == v1::RESERVED || block->state() == v1::BLOCK_UC_STATE_UNSPECIFIED))
         complain(fmt::format("its block {} is {} as number {} of {}{}", id, v1::BlockUCState_Name(block->state()), i, ids->size(),
                              file.lease_holder().empty() ? " of a closed file" : ""));
+      if (standing == Standing::kAttached && (block->state() == v1::UNDER_RECOVERY) != (open_end && file.lease_holder() == kRecoveryHolder))
+        complain(fmt::format("its block {} is {}, and the file is written by {}", id, v1::BlockUCState_Name(block->state()),
+                             file.lease_holder()));
+      CheckState(key, id, *block);
       if (exact) CheckCharge(key, file, id, *block);
     }
     if (file.reserved_block_id() != 0) {
@@ -453,7 +501,12 @@ class Checker {
   std::set<uint64_t> storages_;
   std::set<std::string, std::less<>> storage_uuids_;
   std::set<uint64_t> reclaimed_;  // Roots of reclaim works.
-  std::set<uint64_t> spreading_;  // Files whose rows do not all have the file's replication yet.
+  struct Freed {
+    std::string name;
+    bool with_itself = false;
+  };
+  std::unordered_map<uint64_t, Freed> freed_;  // How far large directories are freed.
+  std::set<uint64_t> spreading_;               // Files whose rows do not all have the file's replication yet.
   std::unordered_map<uint64_t, Standing> standings_;
   std::optional<std::pair<uint64_t, uint64_t>> last_file_;  // Of file_block rows: inode, how many it may have.
 };

@@ -32,6 +32,7 @@ struct CheckSummary {
 //   directories  their `usage`: children, and the totals of the subtree, recomputed from the children's own; they lead to the root, or to
 //                parent 0, where a `work` row stands for them
 //   files        length and charged bytes are those of their blocks, which are there, in order, in a state that fits the file's
+//   large directories that are being freed: what lies behind the work's cursor has lost its link, and is not looked at further
 //   the others   every inode_by_id, file_block, block, usage, lease, work and datanode row belongs to something that names it; every row
 //                parses
 //

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "namenode/namespace/ops/ops.h"
 #include "namenode/namespace/records.h"
 #include "namenode/namespace/row_text.h"
 #include "tests/testing/builders.h"
@@ -89,6 +90,67 @@ TEST_F(CheckerTest, FindsNothingInASoundNamespace) {
   while (!space_.view().rows(Family::kWork).empty()) Reclaim(1);
   EXPECT_THAT(ViolationsOf(space_.view()), IsEmpty());
   EXPECT_EQ(CheckNamespace(space_.view(), [](const Violation&) {})->directories, 3u);
+}
+
+// The rows of a large directory stay until all that they stood for is freed.
+TEST_F(CheckerTest, FindsNothingWhileALargeDirectoryIsFreed) {
+  while (!space_.view().rows(Family::kWork).empty()) Reclaim(100);
+  constexpr uint64_t kFiles = kSweptEntries + 10;
+  for (uint64_t i = 0; i < kFiles; ++i) space_.Must(CreateMutation(fmt::format("/gone/large/{:04}", i), "writer"));
+  // Another of that kind in its middle, and a small one.
+  for (uint64_t i = 0; i < kFiles; ++i) space_.Must(CreateMutation(fmt::format("/gone/large/0500-d/{:04}", i), "writer"));
+  space_.WriteFile("/gone/large/0600-d/x", {1, 2, 3});
+  const uint64_t kept = DirectoryId("/a");
+  space_.Must(DeleteMutation("/gone", true));
+  int steps = 0;
+  for (; !space_.view().rows(Family::kWork).empty(); ++steps) {
+    Reclaim(97);
+    ASSERT_THAT(ViolationsOf(space_.view()), IsEmpty()) << "after step " << steps;
+  }
+  EXPECT_GT(steps, 20);
+  EXPECT_EQ(DirectoryId("/a"), kept);
+}
+
+TEST_F(CheckerTest, FindsLinksBehindTheCursorThatFreesALargeDirectory) {
+  while (!space_.view().rows(Family::kWork).empty()) Reclaim(100);
+  for (uint64_t i = 0; i < kSweptEntries; ++i) space_.Must(CreateMutation(fmt::format("/gone/{:04}", i), "writer"));
+  const std::string first = InodeKey(InodeId(DirectoryId("/gone")), "0000");
+  v1::INodeRecord record;
+  ASSERT_TRUE(record.ParseFromString(space_.view().rows(Family::kInode).at(first)));
+  const std::string link_key = InodeByIdKey(InodeId(record.id()));
+  const std::string link = space_.view().rows(Family::kInodeById).at(link_key);
+  space_.Must(DeleteMutation("/gone", true));
+  Reclaim(10);
+  ASSERT_THAT(ViolationsOf(space_.view()), IsEmpty());
+  space_.state().rows(Family::kInodeById)[link_key] = link;
+  ExpectFound(fmt::format("inode {} lies behind the cursor that frees it, and is still linked", record.id()));
+  // And what is missing before the cursor is missing.
+  const std::string last = InodeKey(ParseInodeKey(first)->parent, fmt::format("{:04}", kSweptEntries - 1));
+  ASSERT_TRUE(record.ParseFromString(space_.view().rows(Family::kInode).at(last)));
+  Erase(Family::kInodeById, InodeByIdKey(InodeId(record.id())));
+  ExpectFound(fmt::format("inode {} has no link", record.id()));
+}
+
+TEST_F(CheckerTest, FindsBlocksWhoseFieldsDoNotFitTheirState) {
+  ChangeBlock(open_block_, [](v1::BlockRecord* block) { block->set_recovery_id(5); });
+  ExpectFound(fmt::format("its block {} has the id of a recovery", open_block_));
+  ChangeBlock(open_block_, [](v1::BlockRecord* block) { block->set_closed_length_bytes(5); });
+  ExpectFound(fmt::format("its block {} has 5 bytes of an earlier close, of 0", open_block_));
+  ChangeBlock(open_block_, [](v1::BlockRecord* block) { block->set_append_from_stamp(block->generation_stamp()); });
+  ExpectFound("was appended to at stamp");
+  ChangeBlock(open_block_, [](v1::BlockRecord* block) { block->set_truncate_to_bytes(1); });
+  ExpectFound(fmt::format("its block {} is to be cut to 1 bytes, it has 0", open_block_));
+  ChangeBlock(open_block_, [](v1::BlockRecord* block) {
+    block->set_state(v1::UNDER_RECOVERY);
+    block->clear_recovery_id();
+  });
+  ExpectFound(fmt::format("its block {} is under recovery without an id of it", open_block_));
+  ExpectFound(fmt::format("its block {} is UNDER_RECOVERY, and the file is written by me", open_block_));
+  const uint64_t first = (*BlockIdAt(space_.view(), (*FindInodeAnywhere(space_.view(), InodeId(small_)))->record, 0)).value();
+  ChangeBlock(first, [](v1::BlockRecord* block) { block->clear_expected_storages(); });
+  ExpectFound(fmt::format("its block {} is committed on no storage", first));
+  ChangeBlock(first, [](v1::BlockRecord* block) { block->set_replication(2); });
+  ExpectFound(fmt::format("its block {} is to have 2 replicas, the file 3", first));
 }
 
 TEST_F(CheckerTest, FindsBrokenLinksBothWays) {

@@ -12,9 +12,6 @@ namespace {
 constexpr uint32_t kDefaultEntries = 256;
 // Keeps a step's effects well below 1 MiB.
 constexpr uint32_t kMostEntries = 1024;
-// A directory of at least so many entries is swept: the `inode` rows of its entries stay until all are freed and then go as one range. Not
-// a smaller one: every range tombstone makes reads of its family a little slower until it is compacted away.
-constexpr uint64_t kSweptEntries = 1024;
 
 // One step through a detached subtree, depth first: a directory's files are freed in the order of their names, a directory found is
 // descended into, an empty one goes and its parent is continued after its name. The cursor in the work row skips what is gone, so a step
