@@ -1,5 +1,6 @@
 #include "tests/namenode/namespace_dump.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "cairn/namespace.pb.h"
+#include "namenode/namespace/block_replication.h"
 #include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
@@ -43,8 +45,7 @@ class Dumper {
     for (const auto& [id, usage] : usages_)
       if (!seen_.contains(id)) Broken("usage of {}, which is no directory", id);
     CheckLeases();
-    dump_.counters = fmt::format("inode {}, block {}, stamp {}", Number(namenode::kMetaNextInodeId), Number(namenode::kMetaNextBlockId),
-                                 Number(namenode::kMetaNextGenerationStamp));
+    dump_.counters = CounterLine(Counters());
     return std::move(dump_);
   }
 
@@ -68,6 +69,25 @@ class Dumper {
   uint64_t Number(std::string_view name) {
     const absl::StatusOr<uint64_t> number = namenode::GetNumber(view_, name);
     return number.ok() ? *number : 0;
+  }
+
+  CounterFacts Counters() {
+    CounterFacts facts;
+    facts.next_inode = Number(namenode::kMetaNextInodeId);
+    facts.next_block = Number(namenode::kMetaNextBlockId);
+    facts.next_stamp = Number(namenode::kMetaNextGenerationStamp);
+    facts.last_time_ms = Number(namenode::kMetaLastMutationTime);
+    ForEach(Family::kRetry, [&](const std::string&, const std::string&) { ++facts.retry_rows; });
+    ForEach(Family::kDatanode, [&](const std::string& key, const std::string& value) {
+      const auto record = Parsed<v1::DatanodeRecord>("datanode", value);
+      const auto number = namenode::ParseDatanodeKey(key);
+      if (!number) return Broken("a datanode key of {} bytes", key.size());
+      facts.storages.push_back(StorageText(record.storage_uuid(), record.datanode_uuid(), number->value()));
+    });
+    std::sort(facts.storages.begin(), facts.storages.end());
+    const auto keep = view_.Get(Family::kMeta, namenode::kMetaKeepUnknownReplicas);
+    if (keep.ok() && *keep) facts.keep_unknown_replicas = **keep;
+    return facts;
   }
 
   template <class Message>
@@ -94,6 +114,12 @@ class Dumper {
     });
     ForEach(Family::kFileBlock,
             [&](const std::string& key, const std::string& value) { file_blocks_[key] = namenode::DecodeU64(value).value_or(0); });
+    ForEach(Family::kWork, [&](const std::string&, const std::string& value) {
+      const auto work = Parsed<v1::WorkRecord>("work", value);
+      if (work.has_replication()) spreading_.insert(work.replication().inode_id());
+      if (work.has_reclaim() && !reclaimed_.insert(work.reclaim().root_inode_id()).second)
+        Broken("inode {} is freed by two works", work.reclaim().root_inode_id());
+    });
     ForEach(Family::kUsage, [&](const std::string& key, const std::string& value) {
       usages_[namenode::DecodeU64(key).value_or(0)] = Parsed<v1::UsageRecord>("usage", value);
     });
@@ -187,7 +213,7 @@ class Dumper {
     Totals totals;
     totals.files = 1;
     for (size_t index = 0; index < ids.size(); ++index) {
-      const v1::BlockRecord* block = Use(ids[index], record, path, facts);
+      const v1::BlockRecord* block = Use(ids[index], record, path, detached, facts);
       if (block == nullptr) continue;
       if (block->index() != index) Broken("{}: block {} is at {}, its row says {}", path, ids[index], index, block->index());
       if (block->state() == v1::RESERVED) Broken("{}: block {} is reserved, and part of the file", path, ids[index]);
@@ -197,7 +223,7 @@ class Dumper {
       totals.charged += block->charged_bytes();
     }
     if (record.reserved_block_id() != 0) {
-      const v1::BlockRecord* block = Use(record.reserved_block_id(), record, path, facts);
+      const v1::BlockRecord* block = Use(record.reserved_block_id(), record, path, detached, facts);
       if (block != nullptr && block->state() != v1::RESERVED) Broken("{}: reserved block {} is not", path, record.reserved_block_id());
       if (block != nullptr) totals.charged += block->charged_bytes();
     }
@@ -208,13 +234,16 @@ class Dumper {
     return totals;
   }
 
-  const v1::BlockRecord* Use(uint64_t id, const v1::INodeRecord& file, const std::string& path, NodeFacts* facts) {
+  const v1::BlockRecord* Use(uint64_t id, const v1::INodeRecord& file, const std::string& path, bool detached, NodeFacts* facts) {
     const auto found = blocks_.find(id);
     if (found == blocks_.end()) {
       Broken("{}: block {} has no row", path, id);
       return nullptr;
     }
-    const v1::BlockRecord& block = found->second;
+    v1::BlockRecord& block = found->second;
+    if (spreading_.contains(file.id())) namenode::SettleReplication(block, file.replication());
+    if (!detached && block.replication() != file.replication())
+      Broken("{}: block {} is to have {} replicas, the file {}", path, id, block.replication(), file.replication());
     if (!used_blocks_.insert(id).second) Broken("{}: block {} is in two places", path, id);
     if (block.inode_id() != file.id()) Broken("{}: block {} says it is of inode {}", path, id, block.inode_id());
     facts->blocks.push_back({.id = id,
@@ -223,16 +252,17 @@ class Dumper {
                              .replication = block.replication(),
                              .charged = block.charged_bytes(),
                              .state = v1::BlockUCState_Name(block.state()),
-                             .storages = {block.expected_storages().begin(), block.expected_storages().end()}});
+                             .storages = {block.expected_storages().begin(), block.expected_storages().end()},
+                             .committed_ms = block.committed_ms(),
+                             .recovery_id = block.recovery_id(),
+                             .truncate_to = block.has_truncate_to_bytes() ? std::optional(block.truncate_to_bytes()) : std::nullopt,
+                             .closed_length = block.closed_length_bytes(),
+                             .append_from = block.append_from_stamp()});
     return &block;
   }
 
   void CheckWork() {
-    std::set<uint64_t> roots;
-    ForEach(Family::kWork, [&](const std::string&, const std::string& value) {
-      const auto work = Parsed<v1::WorkRecord>("work", value);
-      if (work.has_reclaim()) roots.insert(work.reclaim().root_inode_id());
-    });
+    std::set<uint64_t> roots = reclaimed_;
     for (const auto& [id, inode] : inodes_) {
       if (inode.parent == kDetachedInodeId && !roots.contains(id)) Broken("inode {} is detached, and no work frees it", id);
       roots.erase(id);
@@ -262,6 +292,8 @@ class Dumper {
   std::map<uint64_t, v1::BlockRecord> blocks_;
   std::map<std::string, uint64_t> file_blocks_;
   std::map<uint64_t, v1::UsageRecord> usages_;
+  std::set<uint64_t> spreading_;  // Files whose blocks' rows do not all have the file's replication yet.
+  std::set<uint64_t> reclaimed_;  // Roots of what is being freed.
   std::set<uint64_t> seen_;
   std::set<uint64_t> used_blocks_;
   std::set<std::string> used_file_blocks_;
@@ -282,12 +314,28 @@ std::string NodeLine(const NodeFacts& facts) {
     line += fmt::format(" {} children {} directories {} files", facts.children, facts.directories, facts.files);
   } else {
     line += fmt::format(" x{} of {} written by '{}'", facts.replication, facts.block_size, facts.holder);
-    for (const NodeFacts::Block& block : facts.blocks)
-      line += fmt::format(" [{} {} {} {} x{} {} on {}]", block.id, block.stamp, block.length, block.state, block.replication, block.charged,
-                          fmt::join(block.storages, ","));
+    for (const NodeFacts::Block& block : facts.blocks) {
+      line += fmt::format(" [{} {} {} {} x{} {} on {} c{}", block.id, block.stamp, block.length, block.state, block.replication,
+                          block.charged, fmt::join(block.storages, ","), block.committed_ms);
+      if (block.recovery_id != 0) line += fmt::format(" round {}", block.recovery_id);
+      if (block.truncate_to) line += fmt::format(" cut to {}", *block.truncate_to);
+      if (block.closed_length != 0) line += fmt::format(" closed {}", block.closed_length);
+      if (block.append_from != 0) line += fmt::format(" from {}", block.append_from);
+      line += "]";
+    }
   }
   for (const std::string& more : facts.more) line += " " + more;
   return line;
+}
+
+std::string StorageText(const std::string& uuid, const std::string& node, uint64_t number) {
+  return fmt::format("{} of {} is {}", uuid, node, number);
+}
+
+std::string CounterLine(const CounterFacts& facts) {
+  return fmt::format("inode {}, block {}, stamp {}, time {}, {} retry rows, keep unknown replicas '{}', storages {}", facts.next_inode,
+                     facts.next_block, facts.next_stamp, facts.last_time_ms, facts.retry_rows, facts.keep_unknown_replicas,
+                     fmt::join(facts.storages, ", "));
 }
 
 NamespaceDump DumpNamespace(const ReadView& view) { return Dumper(view).Run(); }

@@ -6,19 +6,13 @@
 #include <fmt/ranges.h>
 
 #include "common/ids.h"
-#include "tests/namenode/namespace_dump.h"
 #include "tests/testing/builders.h"
 
 namespace cairn::testing {
 namespace {
 
 constexpr int64_t kSlotExpiresMs = 9 * 60 * 1000;
-
-Expected Refused(ErrorKind kind) {
-  Expected expected;
-  expected.refused = kind;
-  return expected;
-}
+constexpr int kMaxPathsOfDeleteMany = 256;
 
 }  // namespace
 
@@ -39,7 +33,11 @@ std::string Difference(const Expected& expected, const absl::StatusOr<v1::Mutati
   if (!actual.ok() && kind == ErrorKind::kNone) return actual.status().ToString();
   if (kind != expected.refused && !(expected.unpredictable && kind == expected.or_refused))
     return fmt::format("answered {}, expected {}", actual.ok() ? "OK" : actual.status().ToString(), KindName(expected.refused));
-  if (!actual.ok() || expected.unpredictable) return "";
+  if (expected.unpredictable) return "";
+  if (!actual.ok()) {
+    const bool same = !expected.reason || *expected.reason == ReasonOf(actual.status());
+    return same ? "" : fmt::format("refused for {}, expected {}", actual.status().ToString(), *expected.reason);
+  }
   std::string difference;
   const auto compare = [&difference](const char* what, const auto& wanted, const auto& got) {
     if (wanted && *wanted != got) difference += fmt::format("{} {}, expected {}; ", what, got, *wanted);
@@ -52,6 +50,10 @@ std::string Difference(const Expected& expected, const absl::StatusOr<v1::Mutati
   compare("next", expected.next, actual->next());
   compare("offset", expected.offset, actual->offset_bytes());
   compare("storages", expected.storages, std::vector<uint32_t>(actual->storages().begin(), actual->storages().end()));
+  compare("old stamp", expected.old_stamp, actual->old_generation_stamp());
+  compare("recovery id", expected.recovery_id, actual->block_record().recovery_id());
+  compare("storage numbers", expected.storage_numbers,
+          std::vector<uint32_t>(actual->storage_numbers().begin(), actual->storage_numbers().end()));
   if (expected.block) {
     compare("block id", std::optional(expected.block->id), actual->block().id());
     compare("stamp", std::optional(expected.block->stamp), actual->block().generation_stamp());
@@ -83,12 +85,13 @@ Expected TreeModel::Apply(const v1::Mutation& m) {
     const auto row = rows_.find(key);
     if (row == rows_.end()) {
       if (m.slot_opened_ms() != 0 && now_ms_ - m.slot_opened_ms() > kSlotExpiresMs) return Refused(ErrorKind::kSlotExpired);
-      if (from > 0) return Refused(ErrorKind::kInvalidArgument);
+      if (from > 0) return Refused(ErrorKind::kInvalidArgument, "NO_EARLIER_PART");
     } else if (row->second.sequence > m.sequence()) {
-      return Refused(ErrorKind::kInvalidArgument);
+      return Refused(ErrorKind::kInvalidArgument, "OLD_SEQUENCE");
     } else if (row->second.sequence == m.sequence()) {
       const uint32_t next = row->second.answer.next.value_or(0);
-      if (row->second.hash != m.request_hash() || from > next) return Refused(ErrorKind::kInvalidArgument);
+      if (row->second.hash != m.request_hash()) return Refused(ErrorKind::kInvalidArgument, "REQUEST_MISMATCH");
+      if (from > next) return Refused(ErrorKind::kInvalidArgument, "NO_EARLIER_PART");
       if (from == 0 || from < next) {
         Expected kept = row->second.answer;
         kept.acted = false;
@@ -96,7 +99,7 @@ Expected TreeModel::Apply(const v1::Mutation& m) {
       }
       codes_before = row->second.answer.codes.value_or("");
     } else if (from > 0) {
-      return Refused(ErrorKind::kInvalidArgument);
+      return Refused(ErrorKind::kInvalidArgument, "NO_EARLIER_PART");
     }
   }
   Expected expected = Dispatch(m, codes_before);
@@ -121,7 +124,10 @@ Expected TreeModel::Dispatch(const v1::Mutation& m, const std::string& codes_bef
     case v1::Mutation::kDeleteMany: return DeleteMany(m, codes_before);
     case v1::Mutation::kExpireLease: return ExpireLease(m);
     case v1::Mutation::kRecoverLease: return RecoverLease(m);
+    case v1::Mutation::kStartBlockRecovery: return StartBlockRecovery(m);
     case v1::Mutation::kCommitBlockRecovery: return CommitBlockRecovery(m);
+    case v1::Mutation::kAppend: return Append(m);
+    case v1::Mutation::kTruncate: return Truncate(m);
     case v1::Mutation::kRegisterStorages: return RegisterStorages(m);
     case v1::Mutation::kSweepRetries: return SweepRetries(m);
     case v1::Mutation::kSetMeta: return SetMeta(m);
@@ -194,6 +200,16 @@ const std::string* TreeModel::PathOfId(uint64_t id) const {
   return nullptr;
 }
 
+const ModelBlock* TreeModel::FindBlock(uint64_t id, std::string* path) const {
+  for (const auto& [at, node] : nodes_) {
+    *path = at;
+    if (node.reserved && node.reserved->id == id) return &*node.reserved;
+    for (const ModelBlock& block : node.blocks)
+      if (block.id == id) return &block;
+  }
+  return nullptr;
+}
+
 // --- making and removing
 
 ErrorKind TreeModel::CheckName(const v1::Mutation& m, const Walk& walk, size_t index) const {
@@ -236,8 +252,12 @@ void TreeModel::Insert(const std::string& path, ModelNode node) {
 }
 
 void TreeModel::Remove(const std::string& path) {
-  for (const auto& [other, node] : nodes_)
-    if (IsBelow(other, path) && !node.holder.empty()) left_leases_.emplace(node.holder, node.id);
+  for (const auto& [other, node] : nodes_) {
+    if (other != path && !IsBelow(other, path)) continue;
+    if (other != path && !node.holder.empty()) left_leases_.emplace(node.holder, node.id);
+    for (const ModelBlock& block : node.blocks) left_blocks_[block.id] = block;
+    if (node.reserved) left_blocks_[node.reserved->id] = *node.reserved;
+  }
   std::erase_if(nodes_, [&](const auto& item) { return item.first == path || IsBelow(item.first, path); });
   Touch(ParentOf(path));
 }
@@ -286,7 +306,8 @@ Expected TreeModel::Create(const v1::Mutation& m) {
       op.block_size_bytes() > m.limits().max_block_size_bytes())
     return Refused(ErrorKind::kInvalidArgument);
   if (walk.complete()) {
-    if (!op.overwrite()) return Refused(nodes_[walk.path()].holder.empty() ? ErrorKind::kAlreadyExists : ErrorKind::kBeingWritten);
+    const ModelNode& there = nodes_[walk.path()];
+    if (!op.overwrite()) return there.holder.empty() ? Refused(ErrorKind::kAlreadyExists) : BeingWritten(m, there, op.lease_seen());
     if (const ErrorKind kind = MayChange(m, walk, 2); kind != ErrorKind::kNone) return Refused(kind);
   } else if (const ErrorKind kind = CheckMissing(m, walk); kind != ErrorKind::kNone) {
     return Refused(kind);
@@ -394,6 +415,7 @@ Expected TreeModel::Delete(const v1::Mutation& m) {
 }
 
 Expected TreeModel::DeleteMany(const v1::Mutation& m, const std::string& codes_before) {
+  if (m.delete_many().paths_size() > kMaxPathsOfDeleteMany) return Refused(ErrorKind::kInvalidArgument);
   Expected expected;
   expected.acted = true;
   expected.codes = codes_before;
@@ -406,98 +428,5 @@ Expected TreeModel::DeleteMany(const v1::Mutation& m, const std::string& codes_b
   expected.next = m.delete_many().from() + static_cast<uint32_t>(m.delete_many().paths_size());
   return expected;
 }
-
-// --- what the namespace does for itself
-
-Expected TreeModel::SweepRetries(const v1::Mutation& m) {
-  const v1::Mutation::SweepRetries& op = m.sweep_retries();
-  Expected expected;
-  uint32_t seen = 0;
-  uint32_t dropped = 0;
-  expected.done = true;
-  for (auto row = rows_.begin(); row != rows_.end();) {
-    if (seen == op.max_rows()) {
-      expected.done = false;
-      break;
-    }
-    ++seen;
-    if (row->second.last_used_ms < op.unused_since_ms()) {
-      row = rows_.erase(row);
-      ++dropped;
-    } else {
-      ++row;
-    }
-  }
-  expected.next = dropped;
-  expected.acted = dropped > 0;
-  return expected;
-}
-
-Expected TreeModel::RegisterStorages(const v1::Mutation& m) {
-  Expected expected;
-  for (const std::string& uuid : m.register_storages().storage_uuids()) {
-    if (storages_.contains(uuid)) continue;
-    storages_[uuid] = next_storage_++;
-    expected.acted = true;
-  }
-  return expected;
-}
-
-Expected TreeModel::SetMeta(const v1::Mutation& m) {
-  const v1::Mutation::SetMeta& op = m.set_meta();
-  Expected expected;
-  const uint64_t block = (op.at_least_block_id() + kBlockIdStep - 1) / kBlockIdStep * kBlockIdStep;
-  expected.acted = block > next_block_ || op.at_least_generation_stamp() > next_stamp_;
-  next_block_ = std::max(next_block_, block);
-  next_stamp_ = std::max(next_stamp_, op.at_least_generation_stamp());
-  return expected;
-}
-
-std::map<std::string, std::string> TreeModel::Lines() const {
-  const auto add_block = [](NodeFacts& facts, const ModelBlock& block) {
-    facts.blocks.push_back({.id = block.id,
-                            .stamp = block.stamp,
-                            .length = block.length,
-                            .replication = block.replication,
-                            .charged = block.charged,
-                            .state = v1::BlockUCState_Name(block.state),
-                            .storages = block.storages});
-  };
-  std::map<std::string, std::string> lines;
-  for (const auto& [path, node] : nodes_) {
-    NodeFacts facts;
-    facts.is_directory = node.is_directory;
-    facts.id = node.id;
-    facts.mode = node.mode;
-    facts.owner = node.owner;
-    facts.group = node.group;
-    facts.modified_ms = node.modified_ms;
-    facts.accessed_ms = node.accessed_ms;
-    for (const auto& [key, value] : node.xattrs) facts.more.push_back(XattrText(key.first, key.second, value));
-    if (node.is_directory) {
-      if (node.name_quota) facts.more.push_back(fmt::format("names<={}", *node.name_quota));
-      if (node.space_quota) facts.more.push_back(fmt::format("charged<={}", *node.space_quota));
-      facts.children = ChildrenOf(path);
-      for (const auto& [other, below] : nodes_) {
-        if (!IsBelow(other, path)) continue;
-        ++(below.is_directory ? facts.directories : facts.files);
-        facts.length += below.length();
-        facts.charged += below.charged();
-      }
-    } else {
-      facts.replication = node.replication;
-      facts.block_size = node.block_size;
-      facts.holder = node.holder;
-      facts.length = node.length();
-      facts.charged = node.charged();
-      for (const ModelBlock& block : node.blocks) add_block(facts, block);
-      if (node.reserved) add_block(facts, *node.reserved);
-    }
-    lines[path] = NodeLine(facts);
-  }
-  return lines;
-}
-
-std::string TreeModel::Counters() const { return fmt::format("inode {}, block {}, stamp {}", next_inode_, next_block_, next_stamp_); }
 
 }  // namespace cairn::testing

@@ -23,7 +23,12 @@ struct ModelBlock {
   std::vector<uint32_t> storages;
   uint32_t replication = 0;
   uint64_t charged = 0;
-  uint64_t recovery_id = 0;
+  int64_t committed_ms = 0;
+  uint64_t recovery_id = 0;             // Under recovery: of its latest round.
+  std::optional<uint64_t> truncate_to;  // Under recovery because of a truncate.
+  // Opened again by an append: what was closed before, and the stamp of that time while the new pipeline is not known to stand.
+  uint64_t closed_length = 0;
+  uint64_t append_from = 0;
 };
 
 struct ModelNode {
@@ -56,6 +61,7 @@ struct Expected {
   // The answer depends on background work that the model does not follow: only this kind of refusal may be (kNone: none).
   bool unpredictable = false;
   ErrorKind or_refused = ErrorKind::kNone;
+  std::optional<std::string> reason;  // Of a refusal.
   std::optional<std::string> path;
   std::optional<uint64_t> inode_id;
   std::optional<bool> existed;
@@ -65,7 +71,17 @@ struct Expected {
   std::optional<ModelBlock> block;  // Its id, stamp and length.
   std::optional<uint64_t> offset;
   std::optional<std::vector<uint32_t>> storages;
+  std::optional<uint64_t> old_stamp;
+  std::optional<uint64_t> recovery_id;
+  std::optional<std::vector<uint32_t>> storage_numbers;
 };
+
+inline Expected Refused(ErrorKind kind, std::optional<std::string> reason = std::nullopt) {
+  Expected expected;
+  expected.refused = kind;
+  expected.reason = std::move(reason);
+  return expected;
+}
 
 // "" if `actual` is what was expected, else what differs.
 std::string Difference(const Expected& expected, const absl::StatusOr<v1::MutationResult>& actual);
@@ -78,14 +94,17 @@ class TreeModel {
   TreeModel();
 
   Expected Apply(const v1::Mutation& mutation);
-  // An unpredictable mutation has acted: mutation time has come to its time.
-  void ActedAt(int64_t time_ms) { last_ms_ = std::max(last_ms_, time_ms); }
+  // An unpredictable mutation has acted.
+  void Acted(const v1::Mutation& mutation);
 
   const std::map<std::string, ModelNode>& nodes() const { return nodes_; }
   // One line a path with everything that is kept there, and the totals of directories; in the form of DumpNamespace.
   std::map<std::string, std::string> Lines() const;
-  // Next inode, block and stamp.
+  // All else that is kept and that the model follows; in the form of NamespaceDump::counters.
   std::string Counters() const;
+  uint64_t next_inode() const { return next_inode_; }
+  uint64_t next_stamp() const { return next_stamp_; }
+  uint64_t blocks() const;  // Of all files, reserved ones too.
 
   static bool IsBelow(const std::string& path, const std::string& directory);
   static std::string ParentOf(const std::string& path);
@@ -124,16 +143,25 @@ class TreeModel {
   Expected SweepRetries(const v1::Mutation& m);
   Expected RegisterStorages(const v1::Mutation& m);
   Expected SetMeta(const v1::Mutation& m);
-  // Of open files: tree_model_files.cc.
+  // Of the writers of files: tree_model_files.cc.
   Expected AddBlock(const v1::Mutation& m);
   Expected AbandonBlock(const v1::Mutation& m);
   Expected UpdateBlockForPipeline(const v1::Mutation& m);
   Expected UpdatePipeline(const v1::Mutation& m);
   Expected Fsync(const v1::Mutation& m);
   Expected Complete(const v1::Mutation& m);
+  // Files taken from their writers, opened again, cut, recovered: tree_model_leases.cc.
+  Expected Append(const v1::Mutation& m);
+  Expected Truncate(const v1::Mutation& m);
   Expected ExpireLease(const v1::Mutation& m);
   Expected RecoverLease(const v1::Mutation& m);
+  Expected StartBlockRecovery(const v1::Mutation& m);
   Expected CommitBlockRecovery(const v1::Mutation& m);
+  // Why somebody cannot have a file that is being written.
+  static Expected BeingWritten(const v1::Mutation& m, const ModelNode& file, const v1::Mutation::LeaseSeen& seen);
+  // Whether a front door that found a block so knows enough to go on with it.
+  static Expected CheckHolding(const v1::Mutation& m, const ModelBlock& block, uint64_t id, uint64_t stamp,
+                               const google::protobuf::RepeatedField<uint32_t>& holding);
 
   // Who may do what, and attributes: tree_model_attributes.cc.
   static bool May(const v1::Mutation& m, const ModelNode& node, uint32_t rights);
@@ -163,6 +191,8 @@ class TreeModel {
   void Remove(const std::string& path);  // With all below it.
   uint64_t ChildrenOf(const std::string& path) const;
   const std::string* PathOfId(uint64_t id) const;
+  // Of a file that is there; nullptr if it is of none.
+  const ModelBlock* FindBlock(uint64_t id, std::string* path) const;
 
   ErrorKind Load(const std::string& path, uint64_t inode_id, Edit* edit) const;
   static bool Holds(const v1::Mutation& m, const ModelNode& file) { return !m.client_name().empty() && file.holder == m.client_name(); }
@@ -176,11 +206,16 @@ class TreeModel {
 
   std::map<std::string, ModelNode> nodes_;
   std::map<std::pair<std::string, uint32_t>, Row> rows_;
-  std::map<std::string, uint32_t> storages_;
+  struct Storage {
+    uint32_t number = 0;
+    std::string node;
+  };
+  std::map<std::string, Storage> storages_;
+  std::map<std::string, std::string> meta_;
   // Files that were being written when a directory above them was deleted: their leases go when they are reclaimed.
   std::set<std::pair<std::string, uint64_t>> left_leases_;
-  // Stamp and length of blocks as recovery has left them, by id: their rows stay for a while after their files.
-  std::map<uint64_t, std::pair<uint64_t, uint64_t>> recovered_;
+  // Blocks of deleted files, by id: their rows stay until they are reclaimed.
+  std::map<uint64_t, ModelBlock> left_blocks_;
   uint64_t next_inode_;
   uint64_t next_block_;
   uint64_t next_stamp_;

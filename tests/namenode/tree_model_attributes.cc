@@ -11,12 +11,6 @@ constexpr uint32_t kExecute = 1;
 constexpr uint32_t kWrite = 2;
 constexpr uint32_t kSticky = 01000;
 
-Expected Refused(ErrorKind kind) {
-  Expected expected;
-  expected.refused = kind;
-  return expected;
-}
-
 bool IsEnforced(const v1::Mutation& m) { return m.limits().permissions_enabled() && !m.superuser(); }
 
 bool IsInGroup(const v1::Mutation& m, const std::string& group) {

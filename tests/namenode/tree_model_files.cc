@@ -4,17 +4,10 @@
 #include <set>
 
 #include "common/ids.h"
-#include "namenode/namespace/file_edit.h"
 #include "tests/namenode/tree_model.h"
 
 namespace cairn::testing {
 namespace {
-
-Expected Refused(ErrorKind kind) {
-  Expected expected;
-  expected.refused = kind;
-  return expected;
-}
 
 bool IsOpen(const ModelBlock& block) { return block.state == v1::UNDER_CONSTRUCTION || block.state == v1::RESERVED; }
 
@@ -69,6 +62,9 @@ ErrorKind TreeModel::Commit(const v1::Mutation& m, const v1::Mutation::Commit& c
   if (acknowledged.size() < std::max(m.limits().min_replication(), 1u)) return ErrorKind::kNotReplicatedYet;
   block.length = named.length_bytes();
   block.state = v1::COMMITTED;
+  block.committed_ms = now_ms_;
+  block.closed_length = 0;
+  block.append_from = 0;
   std::erase_if(block.storages, [&](uint32_t storage) { return !acknowledged.contains(storage); });
   block.charged = block.length * block.replication;
   *changed = true;
@@ -176,19 +172,15 @@ Expected TreeModel::AbandonBlock(const v1::Mutation& m) {
   if (kind != ErrorKind::kNone) return Refused(kind);
   if (!Holds(m, edit.file)) return Refused(ErrorKind::kLeaseExpired);
   expected.path = edit.path;
-  bool known = false;  // Anywhere: a block of another file is not this writer's.
-  for (const auto& [path, node] : nodes_) {
-    known = known || (node.reserved && node.reserved->id == op.block().id());
-    for (const ModelBlock& block : node.blocks) known = known || block.id == op.block().id();
-  }
   ModelBlock* const block = Writable(&edit.file, op.block().id());
   if (block == nullptr) {
-    if (known) return Refused(ErrorKind::kLeaseExpired);
-    // Gone, or of a deleted file whose rows may still be there.
-    expected.unpredictable = true;
+    std::string other;
+    if (FindBlock(op.block().id(), &other) != nullptr) return Refused(ErrorKind::kLeaseExpired);  // Not this writer's, or not open.
+    expected.unpredictable = left_blocks_.contains(op.block().id());                              // Its row may be there still.
     expected.or_refused = ErrorKind::kLeaseExpired;
     return expected;
   }
+  if (block->closed_length > 0) return Refused(ErrorKind::kInvalidArgument, "APPENDED");
   expected.existed = true;
   expected.acted = true;
   expected.block = *block;
@@ -240,6 +232,7 @@ Expected TreeModel::UpdatePipeline(const v1::Mutation& m) {
   block->stamp = next.generation_stamp();
   block->storages = storages;
   block->length = next.length_bytes();
+  block->append_from = 0;
   expected.acted = true;
   expected.block = *block;
   Store(edit);
@@ -265,6 +258,7 @@ Expected TreeModel::Fsync(const v1::Mutation& m) {
     if (op.last_block().length_bytes() > edit.file.block_size) return Refused(ErrorKind::kInvalidArgument);
     if (op.last_block().length_bytes() > block->length) {
       block->length = op.last_block().length_bytes();
+      block->append_from = 0;
       expected.acted = true;
     }
   }
@@ -301,120 +295,6 @@ Expected TreeModel::Complete(const v1::Mutation& m) {
   Close(&file);
   Store(edit);
   expected.acted = true;
-  return expected;
-}
-
-Expected TreeModel::ExpireLease(const v1::Mutation& m) {
-  const v1::Mutation::ExpireLease& op = m.expire_lease();
-  Expected expected;
-  const std::string* path = PathOfId(op.inode_id());
-  if (path == nullptr || op.holder().empty() || nodes_[*path].holder != op.holder()) {
-    expected.unpredictable = left_leases_.contains({op.holder(), op.inode_id()});
-    expected.existed = false;
-    return expected;
-  }
-  return TakeFromWriter(*path);
-}
-
-Expected TreeModel::TakeFromWriter(const std::string& path) {
-  ModelNode& file = nodes_[path];
-  Expected expected;
-  expected.existed = true;
-  expected.path = path;
-  expected.inode_id = file.id;
-  expected.done = true;
-  if (!file.blocks.empty() && file.blocks.back().state != v1::COMMITTED) {
-    ModelBlock& last = file.blocks.back();
-    if (last.length != 0 || !last.storages.empty()) {
-      expected.done = false;
-      if (last.state == v1::UNDER_RECOVERY) return expected;
-      last.state = v1::UNDER_RECOVERY;
-      last.recovery_id = next_stamp_++;
-      file.reserved.reset();
-      file.holder = namenode::kRecoveryHolder;
-      expected.acted = true;
-      return expected;
-    }
-    file.blocks.pop_back();  // No pipeline was ever set up.
-  }
-  Close(&file);
-  expected.acted = true;
-  return expected;
-}
-
-Expected TreeModel::RecoverLease(const v1::Mutation& m) {
-  const v1::Mutation::RecoverLease& op = m.recover_lease();
-  const Walk walk = WalkTo(op.path(), &m);
-  if (walk.error != ErrorKind::kNone) return Refused(walk.error);
-  if (!walk.complete()) return Refused(ErrorKind::kNotFound);
-  if (const ErrorKind kind = MayChange(m, walk, 2); op.by_force() && kind != ErrorKind::kNone) return Refused(kind);
-  const ModelNode& file = nodes_[walk.path()];
-  if (file.is_directory) return Refused(ErrorKind::kIsDirectory);
-  if (file.holder.empty() || file.holder == namenode::kRecoveryHolder) {
-    Expected expected;
-    expected.existed = !file.holder.empty();
-    expected.done = file.holder.empty();
-    expected.path = walk.path();
-    expected.inode_id = file.id;
-    return expected;
-  }
-  // Else only a lease that its holder has long let lie, and only as it was seen.
-  const bool abandoned = file.holder != m.client_name() && file.holder == op.lease_seen().holder() &&
-                         op.lease_seen().idle_ms() >= m.limits().lease_soft_limit_ms();
-  if (!op.by_force() && !abandoned) return Refused(ErrorKind::kBeingWritten);
-  return TakeFromWriter(walk.path());
-}
-
-Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
-  const v1::Mutation::CommitBlockRecovery& op = m.commit_block_recovery();
-  const uint64_t length = op.block().length_bytes();
-  Expected expected;
-  Edit edit;
-  const ModelBlock* found = nullptr;
-  for (const auto& [path, node] : nodes_) {
-    const auto at = std::find_if(node.blocks.begin(), node.blocks.end(), [&](const ModelBlock& b) { return b.id == op.block().id(); });
-    if (at != node.blocks.end()) found = &*at;
-    if (node.reserved && node.reserved->id == op.block().id()) found = &*node.reserved;
-    if (found == nullptr) continue;
-    edit = {path, node};
-    break;
-  }
-  if (found == nullptr) {
-    // Gone, or of a deleted file whose rows may still be there.
-    const auto ended = recovered_.find(op.block().id());
-    const bool said_before = ended != recovered_.end() && !op.drop() && ended->second == std::pair(op.recovery_id(), length);
-    expected.unpredictable = true;
-    expected.refused = ErrorKind::kLeaseExpired;
-    expected.or_refused = said_before ? ErrorKind::kNone : ErrorKind::kStaleGeneration;
-    return expected;
-  }
-  expected.done = true;
-  if (found->state == v1::COMMITTED && found->stamp == op.recovery_id() && !op.drop() && found->length == length) return expected;
-  if (found->state != v1::UNDER_RECOVERY || found->recovery_id != op.recovery_id()) return Refused(ErrorKind::kStaleGeneration);
-  const auto all_in = [](const auto& wanted, const auto& there) {
-    return std::all_of(wanted.begin(), wanted.end(), [&](uint32_t s) { return std::find(there.begin(), there.end(), s) != there.end(); });
-  };
-  ModelNode& file = edit.file;
-  ModelBlock& last = file.blocks.back();
-  if (op.drop()) {
-    if (!all_in(last.storages, op.empty())) return Refused(ErrorKind::kInvalidArgument);
-    file.blocks.pop_back();
-  } else {
-    if (op.block().generation_stamp() != op.recovery_id() || op.storages().empty() || !all_in(op.storages(), last.storages) ||
-        length > file.block_size || (length < last.length && !all_in(last.storages, op.answered())))
-      return Refused(ErrorKind::kInvalidArgument);
-    last.length = length;
-    last.stamp = op.recovery_id();
-    last.state = v1::COMMITTED;
-    last.storages.assign(op.storages().begin(), op.storages().end());
-    last.charged = length * last.replication;
-    recovered_[last.id] = {last.stamp, length};
-  }
-  Close(&file);
-  Store(edit);
-  expected.acted = true;
-  expected.path = edit.path;
-  expected.inode_id = file.id;
   return expected;
 }
 

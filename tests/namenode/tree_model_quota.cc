@@ -8,12 +8,6 @@
 namespace cairn::testing {
 namespace {
 
-Expected Refused(ErrorKind kind) {
-  Expected expected;
-  expected.refused = kind;
-  return expected;
-}
-
 bool Fits(const std::optional<int64_t>& quota, int64_t used, int64_t more) { return !quota || more <= 0 || used + more <= *quota; }
 
 void Settle(ModelBlock* block, uint32_t replication) {

@@ -117,6 +117,7 @@ absl::StatusOr<v1::MutationResult> TestNamespace::Apply(const v1::Mutation& give
   if (mutation.time_ms() == 0) mutation.set_time_ms(now_ms);
   MemoryTransaction txn(&state_);
   absl::StatusOr<v1::MutationResult> result = namenode::Apply(mutation, txn);
+  if (tamper && result.ok() && !result->has_error() && txn.writes() > 0) tamper(mutation, *result, txn, state_);
   rows_written_ = txn.rows_written();
   RETURN_IF_ERROR(result.status());
   if (result->has_error()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class TestNamespace {
   // Of the last Apply.
   size_t rows_written() const { return rows_written_; }
   int64_t now_ms = kTestStartMs;  // Given to mutations without a time.
+
+  // A test's own bug: called with what was answered and is about to be kept, of mutations that act. The state is as it was before.
+  using Tamper = std::function<void(const v1::Mutation&, v1::MutationResult&, MemoryTransaction&, const MemoryState&)>;
+  Tamper tamper;
 
   // A closed file of blocks of these lengths on storages 1, 2, 3.
   v1::MutationResult WriteFile(const std::string& path, std::vector<uint64_t> block_lengths);
