@@ -40,7 +40,7 @@ absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view
   Error error;
   error.kind = ErrorKind::kIsDirectory;
   error.path = std::string(path);
-  error.message = fmt::format("{} is a directory", path);
+  error.message = fmt::format("Path is not a file: {}", path);
   return MakeError(std::move(error));
 }
 

@@ -10,12 +10,14 @@
 namespace cairn::namenode {
 namespace {
 
+constexpr size_t kShownBytes = 256;
+
 absl::Status InvalidPath(std::string_view path, std::string_view why) {
   Error error;
   error.kind = ErrorKind::kInvalidPath;
-  // A text that is no UTF-8 cannot travel in a message.
-  error.path = IsUtf8(path) ? std::string(path) : std::string();
-  error.message = fmt::format("invalid path \"{}\": {}", error.path, why);
+  // Bytes that are no UTF-8 are escaped where the message is made.
+  error.path = std::string(IsUtf8(path) ? Utf8Prefix(path, kShownBytes) : path.substr(0, kShownBytes));
+  error.message = fmt::format("Invalid path name \"{}{}\": {}", error.path, path.size() > kShownBytes ? "..." : "", why);
   return MakeError(std::move(error));
 }
 
@@ -34,7 +36,7 @@ absl::StatusOr<bool> ReadInto(const ReadView& view, InodeId parent, const std::s
 absl::StatusOr<std::vector<std::string>> SplitPath(std::string_view path) {
   if (path.empty() || path.front() != '/') return InvalidPath(path, "it must begin with '/'");
   if (!IsUtf8(path)) return InvalidPath(path, "it is not valid UTF-8");
-  if (path.find('\0') != std::string_view::npos) return InvalidPath(path.substr(0, path.find('\0')), "it holds a NUL");
+  if (path.find('\0') != std::string_view::npos) return InvalidPath(path.substr(0, path.find('\0')), "it holds a NUL after these bytes");
   std::vector<std::string> components;
   for (size_t begin = 1; begin <= path.size();) {
     const size_t end = std::min(path.find('/', begin), path.size());
@@ -83,13 +85,22 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
   return walk;
 }
 
-absl::Status PathNotFound(const PathWalk& walk) {
+absl::Status PathNotFound(const PathWalk& walk, const std::string& named, std::string message) {
   Error error;
   error.kind = ErrorKind::kNotFound;
   error.path = walk.missing_path();
-  error.message = error.path == walk.path() ? fmt::format("{}: no such file or directory", error.path)
-                                            : fmt::format("{}: {} does not exist", walk.path(), error.path);
+  error.message = std::move(message);
+  if (error.path != named) error.message += fmt::format(" ({} is missing)", error.path);
   return MakeError(std::move(error));
+}
+
+absl::Status PathNotFound(const PathWalk& walk) {
+  return PathNotFound(walk, walk.path(), fmt::format("File does not exist: {}", walk.path()));
+}
+
+absl::Status ParentNotFound(const PathWalk& walk) {
+  const std::string above = JoinPath(walk.components, walk.components.size() - 1);
+  return PathNotFound(walk, above, fmt::format("Parent directory doesn't exist: {}", above));
 }
 
 absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path, const Caller& caller) {

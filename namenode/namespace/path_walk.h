@@ -41,7 +41,12 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
 // The same for a path that must exist: kNotFound naming the first missing component.
 absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path, const Caller& caller);
 
+// kNotFound of the first missing component, in HDFS's words of files that are not there, or in the verb's own; says which component it is
+// if it is not the path `named` in them.
 absl::Status PathNotFound(const PathWalk& walk);
+absl::Status PathNotFound(const PathWalk& walk, const std::string& named, std::string message);
+// Of the directory in which something is to be made.
+absl::Status ParentNotFound(const PathWalk& walk);
 
 // The directories above an inode, nearest first, the root last. `detached` if they end in parent 0 instead.
 struct Ancestry {

@@ -286,8 +286,8 @@ TEST_F(ReplicationOps, ConcatRefusals) {
     return std::string(KindName(KindOf(status))) + " " + ReasonOf(status) + ": " + std::string(status.message());
   };
   EXPECT_EQ(refused("/d/t", {}), "kInvalidArgument NO_SOURCES: concat to /d/t: No sources given");
-  EXPECT_EQ(refused("/d/no", {"/d/a"}), "kNotFound : /d/no: no such file or directory");
-  EXPECT_EQ(refused("/d/t", {"/d/no"}), "kNotFound : /d/no: no such file or directory");
+  EXPECT_EQ(refused("/d/no", {"/d/a"}), "kNotFound : File does not exist: /d/no");
+  EXPECT_EQ(refused("/d/t", {"/d/no"}), "kNotFound : File does not exist: /d/no");
   EXPECT_EQ(refused("/d", {"/d/a"}), "kIsDirectory : concat: Path is not a file: /d");
   EXPECT_EQ(refused("/", {"/d/a"}), "kIsDirectory : concat: Path is not a file: /");
   EXPECT_EQ(refused("/d/t", {"/d/sub"}), "kIsDirectory : concat: Path is not a file: /d/sub");

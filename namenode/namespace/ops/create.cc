@@ -10,6 +10,9 @@
 namespace cairn::namenode {
 namespace {
 
+constexpr std::string_view kMinBlockSizeKey = "dfs.namenode.fs-limits.min-block-size";
+constexpr std::string_view kMaxBlockSizeKey = "cairn.block.max-size";
+
 absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
   Error error;
   error.kind = kind;
@@ -19,10 +22,11 @@ absl::Status PathError(ErrorKind kind, std::string_view reason, const std::strin
   return MakeError(std::move(error));
 }
 
-absl::Status OutOfRange(const std::string& path, std::string message, uint64_t limit, std::string_view key) {
+absl::Status OutOfRange(const std::string& path, const std::string& message, uint64_t limit, std::string_view key) {
   Error error;
   error.kind = ErrorKind::kInvalidArgument;
-  error.message = fmt::format("{}: {} (limit {}, set by {})", path, message, limit, key);
+  error.reason = "BLOCK_SIZE_OUT_OF_RANGE";
+  error.message = fmt::format("{}: {}", path, message);
   error.path = path;
   error.limit = static_cast<int64_t>(limit);
   error.key = std::string(key);
@@ -31,12 +35,18 @@ absl::Status OutOfRange(const std::string& path, std::string message, uint64_t l
 
 absl::Status CheckAttributes(const v1::Mutation::Create& op, const v1::Mutation::Limits& limits) {
   RETURN_IF_ERROR(CheckReplication(limits, op.replication(), op.path()));
-  if (op.block_size_bytes() < std::max<uint64_t>(limits.min_block_size_bytes(), 1))
-    return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too small", op.block_size_bytes()),
-                      std::max<uint64_t>(limits.min_block_size_bytes(), 1), "dfs.namenode.fs-limits.min-block-size");
-  if (limits.max_block_size_bytes() != 0 && op.block_size_bytes() > limits.max_block_size_bytes())
-    return OutOfRange(op.path(), fmt::format("a block size of {} bytes is too large", op.block_size_bytes()), limits.max_block_size_bytes(),
-                      "cairn.block.max-size");
+  const uint64_t least = std::max<uint64_t>(limits.min_block_size_bytes(), 1);
+  const uint64_t most = limits.max_block_size_bytes();
+  if (op.block_size_bytes() < least)
+    return OutOfRange(op.path(),
+                      fmt::format("Specified block size is less than configured minimum value ({}): {} < {}", kMinBlockSizeKey,
+                                  op.block_size_bytes(), least),
+                      least, kMinBlockSizeKey);
+  if (most != 0 && op.block_size_bytes() > most)
+    return OutOfRange(op.path(),
+                      fmt::format("Specified block size is more than configured maximum value ({}): {} > {}", kMaxBlockSizeKey,
+                                  op.block_size_bytes(), most),
+                      most, kMaxBlockSizeKey);
   return absl::OkStatus();
 }
 
@@ -50,11 +60,12 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   const std::string path = walk.path();
   if (walk.complete() && walk.last().is_directory())
     return PathError(ErrorKind::kAlreadyExists, "IS_DIRECTORY", path, fmt::format("{} already exists as a directory", path));
-  if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
+  if (!walk.has_parent() && !op.create_parent()) return ParentNotFound(walk);
   RETURN_IF_ERROR(CheckAttributes(op, ctx.limits()));
   if (walk.complete()) {
     if (!op.overwrite()) RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kCreateFile, path, walk.last().record, op.lease_seen()));
-    if (!op.overwrite()) return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} already exists", path));
+    if (!op.overwrite())
+      return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} for client {} already exists", path, holder));
     RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   } else {
     RETURN_IF_ERROR(CheckMissing(ctx, walk));

@@ -17,11 +17,11 @@ absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
     Error error;
     error.kind = ErrorKind::kAlreadyExists;
     error.path = walk.path();
-    error.message = fmt::format("{} already exists as a file", walk.path());
+    error.message = fmt::format("Path is not a directory: {}", walk.path());
     return MakeError(std::move(error));
   }
   RETURN_IF_ERROR(ctx.caller().CheckAncestor(walk, kWriteRight));
-  if (!walk.has_parent() && !op.create_parent()) return PathNotFound(walk);
+  if (!walk.has_parent() && !op.create_parent()) return ParentNotFound(walk);
   RETURN_IF_ERROR(CheckMissing(ctx, walk));
   UsageDelta added;
   added.directories = static_cast<int64_t>(walk.missing());

@@ -26,7 +26,7 @@ absl::StatusOr<bool> DeleteOne(const std::string& path, bool recursive, OpContex
     if (usage.children() != 0) RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kAllRights));
     if (usage.children() != 0 && !recursive) {
       error.kind = ErrorKind::kNotEmpty;
-      error.message = fmt::format("{} is not empty: it has {} entries; delete it recursively", walk.path(), usage.children());
+      error.message = fmt::format("{} is non empty: it has {} entries; delete it recursively", walk.path(), usage.children());
       return MakeError(std::move(error));
     }
   }
@@ -45,7 +45,7 @@ absl::Status ApplyDelete(const v1::Mutation::Delete& op, OpContext& ctx) {
 absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::string& codes_before, OpContext& ctx) {
   if (op.paths_size() > static_cast<int>(kMaxPathsOfDeleteMany))
     return MakeError(ErrorKind::kInvalidArgument,
-                     fmt::format("{} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
+                     fmt::format("deleteMany: {} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
   std::string codes = codes_before;
   for (const std::string& path : op.paths()) {
     const absl::StatusOr<bool> existed = DeleteOne(path, op.recursive(), ctx);

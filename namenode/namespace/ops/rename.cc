@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,26 +10,28 @@
 namespace cairn::namenode {
 namespace {
 
-absl::Status Refuse(ErrorKind kind, const PathWalk& source, const PathWalk& destination, const PathWalk& about, std::string_view why) {
+// HDFS's words (FSDirRenameOp).
+absl::Status Refuse(ErrorKind kind, const PathWalk& about, std::string message) {
   Error error;
   error.kind = kind;
   error.path = about.path();
-  error.message = fmt::format("rename {} to {}: {}", source.path(), destination.path(), why);
+  error.message = std::move(message);
   return MakeError(std::move(error));
 }
 
 // What may stand at the destination.
 absl::Status CheckReplaced(const PathWalk& source, const PathWalk& destination, bool overwrite, const OpContext& ctx) {
-  if (!overwrite) return Refuse(ErrorKind::kAlreadyExists, source, destination, destination, "the destination already exists");
-  if (!destination.last().is_directory()) {
-    if (source.last().is_directory())
-      return Refuse(ErrorKind::kNotDirectory, source, destination, destination, "a file cannot be replaced by a directory");
-    return absl::OkStatus();
-  }
-  if (!source.last().is_directory())
-    return Refuse(ErrorKind::kIsDirectory, source, destination, destination, "a directory cannot be replaced by a file");
+  const std::string to = destination.path();
+  if (!overwrite) return Refuse(ErrorKind::kAlreadyExists, destination, fmt::format("rename destination {} already exists", to));
+  const bool is_directory = destination.last().is_directory();
+  if (source.last().is_directory() != is_directory)
+    return Refuse(is_directory ? ErrorKind::kIsDirectory : ErrorKind::kNotDirectory, destination,
+                  fmt::format("Source {} and destination {} must both be directories", source.path(), to));
+  if (!is_directory) return absl::OkStatus();
   ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(destination.last().id()));
-  if (usage.children() != 0) return Refuse(ErrorKind::kNotEmpty, source, destination, destination, "the destination is not empty");
+  if (usage.children() != 0)
+    return Refuse(ErrorKind::kNotEmpty, destination,
+                  fmt::format("rename destination directory is not empty: {} has {} entries", to, usage.children()));
   return absl::OkStatus();
 }
 
@@ -49,20 +52,25 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
   RETURN_IF_ERROR(ctx.caller().CheckAncestor(destination, kWriteRight));
   // What is replaced goes as by a delete.
   if (op.overwrite()) RETURN_IF_ERROR(ctx.caller().CheckParent(destination, kWriteRight));
-  if (!source.complete()) return PathNotFound(source);
-  if (source.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, destination, source, "the root cannot be renamed");
-  if (destination.components.empty())
-    return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the root cannot be replaced");
+  if (!source.complete()) return PathNotFound(source, source.path(), fmt::format("rename source {} is not found.", source.path()));
+  if (source.components.empty()) return Refuse(ErrorKind::kInvalidPath, source, "rename source cannot be the root");
+  if (destination.components.empty()) return Refuse(ErrorKind::kInvalidPath, destination, "rename destination cannot be the root");
   ctx.result().set_path(destination.path());
   if (source.components == destination.components) {
-    if (!op.overwrite()) return Refuse(ErrorKind::kAlreadyExists, source, destination, destination, "source and destination are the same");
-    return absl::OkStatus();
+    if (op.overwrite()) return absl::OkStatus();
+    return Refuse(ErrorKind::kAlreadyExists, destination,
+                  fmt::format("The source {} and destination {} are the same", source.path(), destination.path()));
   }
   const InodeAt& moved = source.last();
   const bool below_itself = destination.components.size() > source.components.size() &&
                             std::equal(source.components.begin(), source.components.end(), destination.components.begin());
-  if (below_itself) return Refuse(ErrorKind::kInvalidPath, source, destination, destination, "the destination is below the source");
-  if (!destination.has_parent()) return PathNotFound(destination);
+  if (below_itself)
+    return Refuse(ErrorKind::kInvalidPath, destination,
+                  fmt::format("Rename destination {} is a directory or file under source {}", destination.path(), source.path()));
+  if (!destination.has_parent()) {
+    const std::string above = JoinPath(destination.components, destination.components.size() - 1);
+    return PathNotFound(destination, above, fmt::format("rename destination parent {} not found.", above));
+  }
   const InodeId parent = destination.parent().id();
   const std::string& name = destination.components.back();
   const bool same_directory = moved.parent == parent;
