@@ -227,7 +227,8 @@ int Complain(Shell* shell, const std::string& verb, const std::string& typed, co
 }
 
 int Complain(Shell* shell, const std::string& verb, const std::string& typed, const absl::Status& status) {
-  if (errors::IsPermissionDenied(status)) {  // It names the inode itself.
+  // These name what they are about themselves, as in HDFS.
+  if (errors::IsPermissionDenied(status) || errors::IsLimitExceeded(status) || errors::IsBeingWritten(status)) {
     *shell->err << fmt::format("{}: {}\n", verb, std::string(status.message()));
     return kFailure;
   }
