@@ -23,7 +23,6 @@ class Rollback : public ::testing::Test {
   void SetUp() override {
     MiniClusterOptions options;
     options.directory = directory_.path();
-    options.check_namespace = true;
     options.namenode = [](namenode::NamenodeOptions* namenode) { namenode->clients.default_block_size_bytes = 1 << 20; };
     auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
     ASSERT_TRUE(started.ok()) << started.status();

@@ -124,7 +124,8 @@ MiniCluster::~MiniCluster() {
 
 void MiniCluster::CheckNamespace() const {
   const auto copy = namenode::NamespaceCopy::Open(options_.directory + "/namenode", env_);
-  if (!copy.ok()) return;  // It never came so far.
+  if (KindOf(copy.status()) == ErrorKind::kNotFound) return;  // It never came so far.
+  CAIRN_CHECK(copy.ok(), "the namespace does not open: " + copy.status().ToString());
   std::string first;
   const auto summary = namenode::CheckNamespace(copy->view(), [&first](const namenode::Violation& violation) {
     if (first.empty()) first = namenode::ToString(violation);

@@ -35,7 +35,7 @@ struct MiniClusterOptions {
   size_t datanodes = 3;
   std::function<void(namenode::NamenodeOptions*)> namenode;  // Changes to what would be used.
   std::function<void(size_t index, datanode::DatanodeOptions*)> datanode;
-  bool check_namespace = false;  // At the end: every row and total of it; aborts if one is wrong.
+  bool check_namespace = true;  // At the end: every row and total of it; aborts if one is wrong.
 };
 
 // Not thread-safe: its owner's. Stops all in its destructor.

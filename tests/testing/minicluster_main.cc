@@ -12,6 +12,7 @@
 int main(int argc, char** argv) {
   cairn::BlockTerminationSignals();
   cairn::testing::MiniClusterOptions options;
+  options.check_namespace = false;  // Nobody waits for it, and people's own trees may be large.
   uint16_t port = 0;
   CLI::App app("A whole Cairn cluster in one process, for tests. Runs until SIGTERM or SIGINT.", "cairn minicluster");
   app.add_option("--datanodes", options.datanodes, "How many DataNodes")->check(CLI::Range(1, 100));
