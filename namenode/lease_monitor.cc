@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "namenode/namespace/file_edit.h"
@@ -21,6 +22,11 @@ std::optional<BlockId> LastBlock(const ReadView& view, InodeId id) {
   if (!inode.ok() || !*inode || (*inode)->record.block_count() == 0) return std::nullopt;
   const absl::StatusOr<BlockId> block = BlockIdAt(view, (*inode)->record, (*inode)->record.block_count() - 1);
   return block.ok() ? std::optional<BlockId>(*block) : std::nullopt;
+}
+
+bool IsDeletedIfAbandoned(std::string_view row) {
+  v1::LeaseRecord lease;
+  return lease.ParseFromArray(row.data(), static_cast<int>(row.size())) && lease.delete_if_abandoned();
 }
 
 }  // namespace
@@ -87,7 +93,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
           continue;
         }
         const absl::Duration idle = IdleOf(lease->holder);
-        if (idle < options.hard_limit) continue;
+        if (idle < options.soft_limit || (idle < options.hard_limit && !IsDeletedIfAbandoned(cursor->value()))) continue;
         v1::Mutation& mutation = expired.emplace_back();
         mutation.mutable_expire_lease()->set_holder(std::string(lease->holder));
         mutation.mutable_expire_lease()->set_inode_id(lease->id.value());
@@ -101,16 +107,20 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     for (v1::Mutation& mutation : expired) {
       space->Submit(std::move(mutation), [self = shared_from_this()](const absl::StatusOr<v1::MutationResult>& result) {
         const bool taken = result.ok() && result->has_inode();
-        self->executor->Post([self, taken] { self->Finish(taken); });
+        const bool deleted = taken && result->deleted();
+        if (deleted)
+          log::Info("{}: deleted, since its writer {} fell silent before he closed it", result->path(), result->inode().lease_holder());
+        self->executor->Post([self, taken, deleted] { self->Finish(taken, deleted); });
       });
     }
     if (in_flight == 0) GoOn();
   }
 
-  void Finish(bool taken) {
+  void Finish(bool taken, bool deleted) {
     if (taken) {
       MutexLock lock(mu);
       ++published.expired;
+      published.deleted += deleted ? 1 : 0;
     }
     if (--in_flight > 0) return;
     if (stopping) {
@@ -165,6 +175,8 @@ void LeaseMonitor::SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)
 }
 
 absl::Duration LeaseMonitor::IdleOf(std::string_view holder) const { return state_->IdleOf(holder); }
+
+absl::Duration LeaseMonitor::soft_limit() const { return state_->options.soft_limit; }
 
 LeaseMonitor::Stats LeaseMonitor::stats() const {
   MutexLock lock(state_->mu);

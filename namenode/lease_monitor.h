@@ -18,15 +18,17 @@ namespace cairn::namenode {
 //
 // Renewals are soft: the last one of each holder, on the monotonic clock, in memory. A new NameNode knows of none and grants everyone a
 // full period from its start. Every check_interval the `lease` rows are walked, a page at a time; the files of a holder that was silent for
-// hard_limit are given to ExpireLease with the age that was observed. Files whose last block is being recovered have the NameNode for their
-// holder: the walk only counts them, and names these blocks to `on_recovering`, so that none is forgotten.
+// hard_limit, and after soft_limit those that it wanted deleted rather than closed, are given to ExpireLease with the age that was
+// observed. Files whose last block is being recovered have the NameNode for their holder: the walk only counts them, and names these
+// blocks to `on_recovering`, so that none is forgotten.
 //
 // Thread-safe.
 class LeaseMonitor {
  public:
   struct Options {
     absl::Duration hard_limit = absl::Minutes(20);
-    absl::Duration check_interval = absl::Seconds(10);
+    absl::Duration soft_limit = absl::Seconds(60);
+    absl::Duration check_interval = absl::Seconds(5);
     size_t rows_per_page = 1000;
     size_t max_holders = 1 << 20;  // Renewals of more are refused with kBusy.
   };
@@ -34,6 +36,7 @@ class LeaseMonitor {
     size_t holders = 0;             // That have renewed within hard_limit.
     uint64_t leases = 0;            // Rows seen by the last whole walk.
     uint64_t expired = 0;           // Files taken from silent holders, ever.
+    uint64_t deleted = 0;           // Of these: deleted, as their writers had wanted.
     uint64_t recovering = 0;        // Files whose last block is being recovered: seen by the last whole walk.
   };
 
@@ -50,6 +53,7 @@ class LeaseMonitor {
   absl::Status Renew(const std::string& holder);
   // For how long a holder has been silent, as far as this NameNode can know.
   absl::Duration IdleOf(std::string_view holder) const;
+  absl::Duration soft_limit() const;
   Stats stats() const;
   // Submits nothing more, then calls `then` on the executor, when nothing is under way. The writer must still run.
   void Stop(absl::AnyInvocable<void()> then);

@@ -135,6 +135,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.reclaimer = std::make_unique<Reclaimer>(parts.options.reclaimer, parts.space.get(), parts.background_executor.get());
   parts.spreader =
       std::make_unique<ReplicationSpreader>(ReplicationSpreader::Options(), parts.space.get(), parts.background_executor.get());
+  parts.options.leases.soft_limit = parts.options.clients.limits.lease_soft_limit;
   parts.leases = std::make_unique<LeaseMonitor>(parts.options.leases, parts.space.get(), parts.background_executor.get());
   parts.leases->SetOnRecovering([replicas = parts.replicas.get()](std::vector<BlockId> blocks) { replicas->OnBlocksChanged(blocks); });
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
@@ -156,6 +157,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       &env->clock(), parts.options.software_version);
   parts.checkpoints = std::make_unique<Checkpoints>(parts.options.checkpoints, parts.directory.get(), env, parts.checkpoint_executor.get());
   parts.admin->SetNamespace(parts.space.get(), parts.checkpoints.get());
+  parts.admin->SetLeases(parts.leases.get(), parts.checkpoint_executor.get());
   parts.admin->SetReclaimer(parts.reclaimer.get());
   const ClientService::Options& clients = parts.options.clients;
   const CallerResolver callers({clients.superuser, clients.supergroup, clients.limits.permissions_enabled}, clients.groups);

@@ -59,6 +59,8 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   gauge("cairn_leases_recovering", "Files whose last block is being recovered, as of the last walk.", {},
         [leases] { return leases->stats().recovering; });
   counter("cairn_leases_expired_total", "Files taken from writers that fell silent.", {}, [leases] { return leases->stats().expired; });
+  counter("cairn_leases_deleted_total", "Of these: deleted, as their writers had wanted.", {},
+          [leases] { return leases->stats().deleted; });
 
   const auto figures = [replicas] { return replicas->figures(); };
   const std::string blocks_help = "Blocks by trouble.";

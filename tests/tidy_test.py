@@ -126,8 +126,11 @@ RIMS = (
      "POSIX I/O stays in common/env/real_*; use LocalFileSystem and Network"),
     (r"(fstream|filesystem)$", (r"common/env/real_", r"common/(config|metrics)\w*\.cc$", r"client/(examples|cli)/", r"tests/"),
      "files are opened through LocalFileSystem"),
-    (r"thread$|stop_token$", (r"common/env/", r"common/http/server\.cc$", r"client/examples/", r"tests/"),
+    (r"thread$", (r"common/env/", r"common/http/server\.cc$", r"client/examples/", r"tests/"),
      "threads are made in common/env; take an Executor"),
+    # That is how the library's users cancel what they have begun.
+    (r"stop_token$", (r"common/env/", r"client/include/cairn/options\.h$", r"client/examples/", r"tests/"),
+     "threads are stopped in common/env; take a TaskGroup"),
     (r"mutex$|condition_variable$|shared_mutex$|semaphore$",
      (r"common/mutex\.(h|cc)$", r"common/env/", r"client/examples/", r"tests/"),
      "use common/mutex.h"),

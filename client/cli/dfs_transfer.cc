@@ -61,6 +61,7 @@ absl::Status WriteWhole(Shell* shell, const Source& source, const std::string& p
   CreateOptions options;
   options.overwrite = true;  // Of what an earlier, killed copy left.
   options.create_parent = false;
+  options.delete_if_abandoned = true;  // Also a copy that is killed leaves nothing behind for long.
   ASSIGN_OR_RETURN(std::unique_ptr<FileWriter> writer, shell->files->Create(copying, options));
   absl::Status status = CopyInto(shell, source, writer.get());
   if (status.ok()) status = writer->Close();

@@ -29,6 +29,7 @@
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
 #include "client/cli/dfsadmin_image.h"
+#include "client/cli/dfsadmin_orphans.h"
 #include "client/cli/dfsadmin_quota.h"
 #include "client/cli/dfsadmin_reclaim.h"
 #include "client/cli/dfsadmin_reconfig.h"
@@ -184,6 +185,9 @@ int Run(std::vector<std::string> words) {
     while (!shell.Interrupted() && env->clock().Now() < end)  // A signal wakes nobody here: look often.
       env->BlockUntil([] { return false; }, std::min(end, env->clock().Now() + absl::Milliseconds(100)));
   };
+  // HDFS writes the verbs of debug without a dash, and people forget that of dfsadmin's.
+  std::vector<std::string> dashed(verb.begin(), verb.end());
+  if (!dashed.empty() && !dashed[0].starts_with('-')) dashed[0] = fmt::format("-{}", dashed[0]);
   int result = kSuccess;
   if (admin) {
     const AdminTarget target{.env = env.get(), .namenode = namenode, .user = shell.user};
@@ -192,6 +196,8 @@ int Run(std::vector<std::string> words) {
         AdminVerbs([&target] { return CallAdmin(target, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest()); }, now);
     verbs.push_back(
         ReclaimVerb([&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
+    verbs.push_back(OrphansVerb(
+        [&target](v1::ListOrphansRequest request) { return CallAdmin(target, &api::NamenodeAdmin::ListOrphans, std::move(request)); }));
     for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
     AskImage image;
     image.save = [&target](v1::SaveNamespaceRequest request) {
@@ -211,11 +217,8 @@ int Run(std::vector<std::string> words) {
     for (Verb& more : DatanodeVerbs(
              [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
       verbs.push_back(std::move(more));
-    result = RunVerb("cairn dfsadmin", verbs, verb, &shell);
+    result = RunVerb("cairn dfsadmin", verbs, dashed, &shell);
   } else if (rest[0] == "debug") {
-    // HDFS writes these verbs without a dash.
-    std::vector<std::string> dashed(verb.begin(), verb.end());
-    if (!dashed.empty() && !dashed[0].starts_with('-')) dashed[0] = fmt::format("-{}", dashed[0]);
     result = RunVerb("cairn debug", DebugVerbs(), dashed, &shell);
   } else {
     result = RunVerb("cairn dfs", DfsVerbs(), verb, &shell);

@@ -49,6 +49,12 @@ ClientCore::~ClientCore() {
 
 Executor* ClientCore::NextExecutor() { return io_[next_.fetch_add(1) % io_.size()].executor.get(); }
 
+Scope ClientCore::LastingScope(Executor* executor) {
+  for (Io& io : io_)
+    if (io.executor.get() == executor) return Scope(executor, io.group.get());
+  return CallScope();
+}
+
 Scope ClientCore::CallScope() {
   Io& io = io_[next_.fetch_add(1) % io_.size()];
   return Scope(io.executor.get(), io.group.get());

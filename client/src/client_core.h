@@ -45,6 +45,8 @@ class ClientCore {
   Executor* NextExecutor();
   // For calls that belong to no stream.
   Scope CallScope();
+  // On one of these executors, until the client goes.
+  Scope LastingScope(Executor* executor);
 
  private:
   struct Io {

@@ -9,18 +9,27 @@ namespace cairn::client {
 
 absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::Create(std::shared_ptr<ClientCore> core, const std::string& path,
                                                                        const CreateOptions& options) {
-  return Open(std::make_unique<BlockingFileWriter>(std::move(core), path, options));
+  auto writer = std::make_unique<BlockingFileWriter>(std::move(core), path, options);
+  absl::Status opened;
+  {
+    // Its end waits for a cancel that is under way: then nobody else holds the writer.
+    const std::stop_callback cancelled(options.cancel, [opening = writer.get()] { opening->core_.Abort(); });
+    opened = writer->Open();
+  }
+  if (options.cancel.stop_requested()) return MakeError(ErrorKind::kCancelled, path + ": the create was cancelled");
+  RETURN_IF_ERROR(opened);
+  return writer;
 }
 
 absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::OpenForAppend(std::shared_ptr<ClientCore> core, const std::string& path,
                                                                               const AppendOptions& options) {
-  return Open(std::make_unique<BlockingFileWriter>(std::move(core), path, options));
+  auto writer = std::make_unique<BlockingFileWriter>(std::move(core), path, options);
+  RETURN_IF_ERROR(writer->Open());
+  return writer;
 }
 
-absl::StatusOr<std::unique_ptr<FileWriter>> BlockingFileWriter::Open(std::unique_ptr<BlockingFileWriter> writer) {
-  RETURN_IF_ERROR(
-      RunBlocking<absl::Status>(writer->client_->env(), &writer->core_.group(), "open", [w = writer.get()] { return w->core_.Open(); }));
-  return std::unique_ptr<FileWriter>(std::move(writer));
+absl::Status BlockingFileWriter::Open() {
+  return RunBlocking<absl::Status>(client_->env(), &core_.group(), "open", [this] { return core_.Open(); });
 }
 
 BlockingFileWriter::~BlockingFileWriter() {

@@ -33,7 +33,7 @@ class BlockingFileWriter : public FileWriter {
   const std::string& path() const override { return path_; }
 
  private:
-  static absl::StatusOr<std::unique_ptr<FileWriter>> Open(std::unique_ptr<BlockingFileWriter> writer);
+  absl::Status Open();
   absl::Status Submit(std::optional<OutgoingPacket> packet);
   absl::Status Publish();
   // What a call that did not end well returns: the writer's own error, if it has one.

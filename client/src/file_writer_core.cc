@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "client/src/open_call.h"
 #include "common/error.h"
 #include "common/status.h"
 
@@ -57,6 +58,7 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
   request.set_path(file_.path);
   request.set_overwrite(options_.overwrite);
   request.set_create_parent(options_.create_parent);
+  request.set_delete_if_abandoned(options_.delete_if_abandoned);
   request.set_replication(options_.replication != 0 ? options_.replication : client.replication);
   request.set_block_size_bytes(block_size);
   request.set_mode(options_.mode);
@@ -69,7 +71,7 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
     for (v1::ExcludedNode& node : core_->excluded().Current(executor_->clock().Now())) *request.add_excluded() = std::move(node);
     v1::CreateRequest attempt = request;
     absl::StatusOr<v1::CreateResponse> created =
-        co_await core_->namenode().Mutate(file_.scope, &api::ClientNamenode::Create, std::move(attempt));
+        co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Create, std::move(attempt));
     if (created.ok()) {
       file_.inode_id = created->status().inode_id();
       if (created->has_first_block()) first_block_ = created->first_block();
@@ -92,7 +94,7 @@ Awaitable<absl::Status> FileWriterCore::AppendFile() {
   request.set_new_block(append_->new_block);
   request.set_client_host(core_->host());
   const absl::StatusOr<v1::AppendResponse> opened =
-      co_await core_->namenode().Mutate(file_.scope, &api::ClientNamenode::Append, std::move(request));
+      co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Append, std::move(request));
   if (!opened.ok()) {
     NoteIfUncertain(opened.status());
     co_return opened.status();

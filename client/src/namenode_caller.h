@@ -82,9 +82,11 @@ class NamenodeCaller {
   // A call that changes nothing.
   template <class Request, class Response>
   Awaitable<absl::StatusOr<Response>> Read(Scope scope, Method<Request, Response> method, Request request);
-  // A call with a retry id. kSlotExpired: it was tried, and nobody knows whether it acted.
+  // A call with a retry id. kSlotExpired: it was tried, and nobody knows whether it acted. Unless
+  // null, `unwanted` outlives the call: if it is true before the call is first sent, it is not sent.
   template <class Request, class Response>
-  Awaitable<absl::StatusOr<Response>> Mutate(Scope scope, Method<Request, Response> method, Request request);
+  Awaitable<absl::StatusOr<Response>> Mutate(Scope scope, Method<Request, Response> method, Request request,
+                                             const bool* unwanted = nullptr);
 
   // What the NameNode says about itself; asked once, then kept.
   Awaitable<absl::StatusOr<v1::GetServerDefaultsResponse>> Defaults(Scope scope);
@@ -180,7 +182,8 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Read(Scope scope, Method<Req
 }
 
 template <class Request, class Response>
-Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<Request, Response> method, Request request) {
+Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<Request, Response> method, Request request,
+                                                           const bool* unwanted) {
   if (NamenodeTimeMs() == 0) {  // A slot must say when it was opened, else a late repetition could act twice.
     const auto defaults = co_await Defaults(scope);
     if (!defaults.ok()) co_return defaults.status();
@@ -189,6 +192,7 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<R
   RetryPace pace = NewPace(scope);
   absl::StatusOr<RetrySlots::Lease> slot = co_await slots_.Take(scope, NamenodeTimeMs(), pace.give_up());
   if (!slot.ok()) co_return slot.status();
+  if (unwanted != nullptr && *unwanted) co_return MakeError(ErrorKind::kCancelled, "cancelled before it was sent");
   bool may_have_acted = false;
   for (;;) {
     v1::RequestHeader* header = request.mutable_header();

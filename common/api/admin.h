@@ -4,7 +4,8 @@
 #include "common/api/callback.h"
 
 #define CAIRN_NAMENODE_ADMIN_CALLS(X) \
-  X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure)
+  X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) \
+  X(ListOrphans)
 #define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault)
 
 namespace cairn::api {

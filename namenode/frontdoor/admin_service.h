@@ -8,6 +8,7 @@
 #include "common/env/clock.h"
 #include "namenode/reclaimer.h"
 #include "namenode/checkpoints.h"
+#include "namenode/lease_monitor.h"
 #include "namenode/namespace_access.h"
 #include "namenode/reconfiguration.h"
 #include "namenode/replicas/replica_plane.h"
@@ -18,7 +19,7 @@ namespace cairn::namenode {
 //
 // SetFault is refused with kPermission unless the daemon runs with --fault-points; an empty action disarms. Reclaim answers how far the
 // freeing of deleted trees has come; to pause, resume or pace it is for superusers (kPermission).
-// Checkpoints, the confirmation of a rollback, and taking a changed configuration over are for superusers, too.
+// Checkpoints, the confirmation of a rollback, taking a changed configuration over, and the list of orphans are for superusers, too.
 class AdminService : public api::NamenodeAdmin {
  public:
   // Adds what only the namespace knows: inodes, blocks. Thread-safe.
@@ -43,6 +44,13 @@ class AdminService : public api::NamenodeAdmin {
 
   void Reconfigure(api::CallContext context, v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) override;
 
+  void ListOrphans(api::CallContext context, v1::ListOrphansRequest request, api::Done<v1::ListOrphansResponse> done) override;
+
+  // Before the first call; both outlive this. `reader` may block on reads of the namespace.
+  void SetLeases(const LeaseMonitor* leases, Executor* reader) {
+    leases_ = leases;
+    reader_ = reader;
+  }
   // Before the first call; both outlive this. It reads files on `executor`.
   void SetReconfiguration(Reconfiguration* reconfiguration, Executor* executor) {
     reconfiguration_ = reconfiguration;
@@ -64,6 +72,8 @@ class AdminService : public api::NamenodeAdmin {
   Reclaimer* reclaimer_ = nullptr;
   NamespaceAccess* space_ = nullptr;
   Checkpoints* checkpoints_ = nullptr;
+  const LeaseMonitor* leases_ = nullptr;
+  Executor* reader_ = nullptr;
   Reconfiguration* reconfiguration_ = nullptr;
   Executor* reconfiguration_executor_ = nullptr;
   std::function<bool(const std::string& user)> is_superuser_;

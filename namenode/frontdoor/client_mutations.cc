@@ -88,6 +88,7 @@ absl::Status ClientService::TryCreate(Call<v1::CreateRequest, v1::CreateResponse
   create.set_path(request.path());
   create.set_overwrite(request.overwrite());
   create.set_create_parent(request.create_parent());
+  create.set_delete_if_abandoned(request.delete_if_abandoned());
   const std::shared_ptr<const Tunables> now = tunables();
   create.set_replication(request.replication() == 0 ? now->default_replication : request.replication());
   create.set_block_size_bytes(request.block_size_bytes() == 0 ? now->default_block_size_bytes : request.block_size_bytes());

@@ -14,6 +14,17 @@ namespace {
 // Files that one ReleaseLease gives up; a client that writes more leaves the rest to the hard limit.
 constexpr size_t kMaxReleased = 10'000;
 
+// What has become of one more file.
+void Count(const v1::MutationResult& result, v1::ReleaseLeaseResponse* response) {
+  if (result.deleted()) {
+    response->set_deleted(response->deleted() + 1);
+  } else if (result.done()) {
+    response->set_closed(response->closed() + 1);
+  } else {
+    response->set_left(response->left() + 1);
+  }
+}
+
 }  // namespace
 
 #define CAIRN_DISPATCH(Name)                                                                                          \
@@ -122,8 +133,7 @@ void ClientService::OnReleaseLease(Call<v1::ReleaseLeaseRequest, v1::ReleaseLeas
                                                             [](const v1::MutationResult& result, v1::ReleaseLeaseResponse& response) {
                                                               // A lease that was not there is none of the two.
                                                               if (!result.existed()) return absl::OkStatus();
-                                                              response.set_closed(result.done() ? 1 : 0);
-                                                              response.set_left(result.done() ? 0 : 1);
+                                                              Count(result, &response);
                                                               return absl::OkStatus();
                                                             });
 }
@@ -163,12 +173,7 @@ void ClientService::ReleaseAll(Call<v1::ReleaseLeaseRequest, v1::ReleaseLeaseRes
         if (!result.ok()) {
           progress->failed.Update(result.status());
         } else if (result->existed()) {
-          v1::ReleaseLeaseResponse& response = progress->response;
-          if (result->done()) {
-            response.set_closed(response.closed() + 1);
-          } else {
-            response.set_left(response.left() + 1);
-          }
+          Count(*result, &progress->response);
         }
         if (--progress->left > 0) return;
         if (!progress->failed.ok()) return progress->call.done(progress->failed);

@@ -262,7 +262,8 @@ class Checker {
       return absl::OkStatus();
     }
     if (usage.namespace_quota() < 0 || usage.space_quota_bytes() < 0) Complain(Family::kUsage, UsageKey(id), "has a negative quota");
-    if (record.block_count() != 0 || record.length_bytes() != 0 || !record.lease_holder().empty())
+    if (record.block_count() != 0 || record.length_bytes() != 0 || !record.lease_holder().empty() || record.delete_if_abandoned() ||
+        record.abandoned())
       Complain(Family::kInode, key, "a directory with a file's fields");
     if (standing != Standing::kAttached) return absl::OkStatus();  // The reclaimer does not keep the totals of what it frees.
     v1::UsageRecord sum;
@@ -389,6 +390,7 @@ class Checker {
       if (file.lease_holder().empty() && standing == Standing::kAttached) complain("a closed file with a reserved block");
       if (exact) CheckCharge(key, file, file.reserved_block_id(), *reserved);
     }
+    if (file.delete_if_abandoned() && file.lease_holder().empty()) complain("a closed file that is to be deleted if it is abandoned");
     if (file.length_bytes() != length) complain(fmt::format("it has {} bytes, its blocks {}", file.length_bytes(), length));
     if (exact && file.charged_bytes() != charged)
       complain(fmt::format("it charges {} bytes, its blocks {}", file.charged_bytes(), charged));
@@ -484,6 +486,8 @@ class Checker {
     ASSIGN_OR_RETURN(const std::optional<Found> inode, Find(parts->id));
     if (!inode || inode->record.lease_holder() != parts->holder)
       Complain(Family::kLease, key, fmt::format("inode {} is not written by {}", parts->id.value(), parts->holder));
+    else if (inode->record.delete_if_abandoned() != lease.delete_if_abandoned())
+      Complain(Family::kLease, key, fmt::format("it and inode {} differ on what becomes of the file", parts->id.value()));
     return absl::OkStatus();
   }
 

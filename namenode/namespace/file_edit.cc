@@ -302,15 +302,18 @@ absl::Status FileEdit::DropToPrevious() {
 void FileEdit::GiveLease(std::string_view holder) {
   if (!record().lease_holder().empty()) ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
   inode_.record.set_lease_holder(std::string(holder));
+  inode_.record.clear_delete_if_abandoned();
   v1::LeaseRecord lease;
   lease.set_since_ms(ctx_->now_ms());
   PutRecord(ctx_->Change(), Family::kLease, LeaseKey(holder, inode_.id()), lease);
 }
 
-void FileEdit::Close() {
+void FileEdit::Close(ClosedBy by) {
   DropReserved();
   ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
   inode_.record.clear_lease_holder();
+  inode_.record.clear_delete_if_abandoned();
+  if (by != ClosedBy::kTruncate) inode_.record.set_abandoned(by == ClosedBy::kNamenode);
   Touch();
 }
 

@@ -46,6 +46,8 @@ class FileEdit {
   const InodeAt& inode() const { return inode_; }
   // As it stands in the namespace, which may be elsewhere than where the client opened it.
   const std::string& path() const { return path_; }
+  // The directories above it.
+  const std::vector<InodeId>& ancestors() const { return ancestors_; }
   const std::optional<BlockAt>& last() const { return last_; }
   const std::optional<BlockAt>& reserved() const { return reserved_; }
   absl::StatusOr<std::optional<BlockAt>> Penultimate() const;
@@ -74,8 +76,9 @@ class FileEdit {
   absl::Status DropToPrevious();
   // The file is written by `holder` from here on; whoever held its lease has lost it.
   void GiveLease(std::string_view holder);
-  // Gives the lease back. Modified now.
-  void Close();
+  // Gives the lease back. Modified now. Whoever is not the file's writer leaves a mark of that; after a truncate all is as before.
+  enum class ClosedBy { kWriter, kNamenode, kTruncate };
+  void Close(ClosedBy by);
   void Touch() { inode_.record.set_modification_time_ms(ctx_->now_ms()); }
 
   // The committed last block is written on, on these storages and under a new stamp; charged as a whole block again. Only after all checks.

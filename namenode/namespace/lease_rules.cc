@@ -81,7 +81,7 @@ absl::StatusOr<bool> TakeFromWriter(FileEdit& edit) {
     }
     edit.DropLast();
   }
-  edit.Close();
+  edit.Close(FileEdit::ClosedBy::kNamenode);
   RETURN_IF_ERROR(edit.Write());
   return true;
 }

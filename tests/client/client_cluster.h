@@ -47,6 +47,12 @@ class ClientCluster {
     files_.reset();
     core_.reset();
   }
+  // One way between client and NameNode.
+  void SetDelay(absl::Duration latency) {
+    testing::SimLinkOptions link;
+    link.latency = latency;
+    world_.network().SetLink(namenode_machine_, client_machine_, link);
+  }
   void StopNamenode() { service_.Withdraw(); }
   void StartNamenode() { service_.Serve(namenode_process_, &namenode_); }
 

@@ -147,6 +147,7 @@ absl::StatusOr<v1::CreateResponse> FakeNamenode::DoCreate(const v1::CreateReques
   File file;
   file.inode_id = next_inode_++;
   file.holder = request.header().client_name();
+  file.deleted_if_abandoned = request.delete_if_abandoned();
   file.block_size = request.block_size_bytes() != 0 ? request.block_size_bytes() : block_size;
   v1::CreateResponse response;
   if (request.with_first_block()) {

@@ -27,6 +27,7 @@ class FakeNamenode : public api::ClientNamenode {
     bool open = true;
     std::string holder;
     uint64_t block_size = 0;
+    bool deleted_if_abandoned = false;
     std::vector<BlockState> blocks;
     uint64_t length() const {
       uint64_t sum = 0;

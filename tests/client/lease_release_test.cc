@@ -1,11 +1,13 @@
 // What a client does about files that it leaves unfinished, and files that it opens for more.
 
+#include <stop_token>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cairn/errors.h"
+#include "client/src/blocking.h"
 #include "common/error.h"
 #include "tests/client/client_cluster.h"
 
@@ -70,6 +72,40 @@ TEST(LeaseRelease, AClientWhoseCreateMayHaveActedGivesUpAllWhenItGoes) {
   EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
   cluster.CloseClient();
   EXPECT_THAT(cluster.namenode().released, ElementsAre(0u));
+}
+
+TEST(LeaseRelease, ACreateThatIsCancelledBeforeItIsAnsweredIsGivenUpWhenItsAnswerComes) {
+  ClientCluster cluster;
+  auto kept = cluster.files().Create("/kept").value();  // Renews the lease of all that this client has open.
+  cluster.SetDelay(absl::Seconds(5));
+  std::stop_source cancel;
+  cluster.world().executor().PostAt(cluster.world().Now() + absl::Seconds(1), [&cancel] { cancel.request_stop(); });
+  CreateOptions options;
+  options.delete_if_abandoned = true;
+  options.cancel = cancel.get_token();
+  const SteadyTime began = cluster.world().Now();
+  EXPECT_TRUE(errors::IsCancelled(cluster.files().Create("/late", options).status()));
+  EXPECT_LE(cluster.world().Now() - began, absl::Seconds(2));
+  EXPECT_THAT(cluster.namenode().released, IsEmpty());
+  cluster.world().RunFor(absl::Seconds(30));
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(cluster.namenode().files.at("/late").inode_id));
+  EXPECT_TRUE(cluster.namenode().files.at("/late").deleted_if_abandoned);
+  EXPECT_FALSE(cluster.namenode().files.at("/kept").deleted_if_abandoned);
+  EXPECT_EQ(cluster.core().leases().writers(), 1);
+}
+
+TEST(LeaseRelease, ACallThatNobodyWantsAnyMoreIsNotSent) {
+  ClientCluster cluster;
+  ASSERT_TRUE(cluster.Put("/f", "x").ok());
+  const Scope scope = cluster.core().CallScope();
+  const bool unwanted = true;
+  v1::CreateRequest request;
+  request.set_path("/never");
+  const auto created = RunBlocking<absl::StatusOr<v1::CreateResponse>>(cluster.core().env(), scope.group, "create", [&] {
+    return cluster.core().namenode().Mutate(scope, &api::ClientNamenode::Create, request, &unwanted);
+  });
+  EXPECT_TRUE(errors::IsCancelled(created.status())) << created.status();
+  EXPECT_FALSE(cluster.namenode().files.contains("/never"));
 }
 
 TEST(LeaseRelease, AnAbsentNamenodeHoldsAClientThatGoesForAMomentOnly) {

@@ -1,5 +1,7 @@
 // What works on the namespace in the background, the reclaimer apart.
 
+#include <fmt/format.h>
+
 #include "namenode/lease_monitor.h"
 #include "namenode/limit_watch.h"
 #include "namenode/namespace/op_context.h"
@@ -122,6 +124,31 @@ TEST_F(Background, OnlyASilentHoldersFilesAreClosed) {
       std::find_if(access_.submitted().begin(), access_.submitted().end(), [](const auto& m) { return m.has_expire_lease(); });
   ASSERT_NE(expiry, access_.submitted().end());
   EXPECT_GE(expiry->expire_lease().observed_idle_ms(), 20 * 60'000);
+  StopPart(leases);
+}
+
+TEST_F(Background, AFileThatIsToVanishIsDeletedAtTheSoftLimitWithinTenSeconds) {
+  LeaseMonitor leases({.hard_limit = absl::Minutes(20), .soft_limit = absl::Minutes(1)}, &access_, executor_.get());
+  leases.Start();
+  for (const char* holder : {"silent", "alive"}) {
+    for (const bool vanishes : {true, false}) {
+      v1::Mutation create = CreateMutation(fmt::format("/{}-{}", holder, vanishes), holder, {1, 2});
+      create.mutable_create()->set_delete_if_abandoned(vanishes);
+      space_.Must(create);
+    }
+    ASSERT_THAT(leases.Renew(holder), IsOk());
+  }
+  const auto exists = [&](const std::string& path) { return StatusOfPath(space_.view(), path).ok(); };
+  for (int i = 0; i < 7; ++i) {
+    ASSERT_THAT(leases.Renew("alive"), IsOk());
+    EXPECT_TRUE(exists("/silent-true") || i == 6);
+    world_.RunFor(absl::Seconds(10));
+  }
+  EXPECT_FALSE(exists("/silent-true"));
+  EXPECT_TRUE(StatusOfPath(space_.view(), "/silent-false")->under_construction());
+  EXPECT_TRUE(exists("/alive-true"));
+  EXPECT_EQ(leases.stats().deleted, 1u);
+  EXPECT_EQ(leases.stats().expired, 1u);
   StopPart(leases);
 }
 

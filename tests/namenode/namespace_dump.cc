@@ -155,6 +155,8 @@ class Dumper {
     facts.children = totals.children;
     facts.directories = totals.directories;
     facts.files = facts.is_directory ? totals.files : 0;
+    if (record.delete_if_abandoned()) facts.more.emplace_back("vanishes");
+    if (record.abandoned()) facts.more.emplace_back("abandoned");
     for (const v1::Xattr& xattr : record.xattrs()) facts.more.push_back(XattrText(xattr.name_space(), xattr.name(), xattr.value()));
     if (const auto usage = usages_.find(id.value()); usage != usages_.end()) {
       if (usage->second.has_namespace_quota()) facts.more.push_back(fmt::format("names<={}", usage->second.namespace_quota()));

@@ -327,6 +327,7 @@ Expected TreeModel::Create(const v1::Mutation& m) {
   file.replication = op.replication();
   file.block_size = op.block_size_bytes();
   file.holder = m.client_name();
+  file.vanishes = op.delete_if_abandoned();
   Expected expected;
   expected.acted = true;
   expected.path = walk.path();
@@ -385,6 +386,7 @@ Expected TreeModel::Rename(const v1::Mutation& m) {
   nodes_.insert(moved.begin(), moved.end());
   Touch(ParentOf(source));
   Touch(ParentOf(destination));
+  nodes_[destination].abandoned = false;
   expected.acted = true;
   expected.inode_id = nodes_[destination].id;
   return expected;

@@ -95,9 +95,11 @@ ErrorKind TreeModel::TakeReserved(const v1::Mutation& m, const v1::Mutation::Com
   return ErrorKind::kNone;
 }
 
-void TreeModel::Close(ModelNode* file) const {
+void TreeModel::Close(ModelNode* file, bool abandoned) const {
   file->reserved.reset();
   file->holder.clear();
+  file->vanishes = false;
+  file->abandoned = abandoned;
   file->modified_ms = now_ms_;
 }
 
@@ -292,7 +294,7 @@ Expected TreeModel::Complete(const v1::Mutation& m) {
   } else if (!file.blocks.empty() && file.blocks.back().state != v1::COMMITTED) {
     return Refused(ErrorKind::kInvalidArgument);
   }
-  Close(&file);
+  Close(&file, false);
   Store(edit);
   expected.acted = true;
   return expected;

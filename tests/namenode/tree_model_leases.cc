@@ -112,7 +112,18 @@ Expected TreeModel::ExpireLease(const v1::Mutation& m) {
     expected.existed = false;
     return expected;
   }
-  return TakeFromWriter(*path);
+  return nodes_[*path].vanishes ? Vanish(std::string(*path)) : TakeFromWriter(*path);
+}
+
+Expected TreeModel::Vanish(const std::string& path) {
+  Expected expected;
+  expected.existed = true;
+  expected.done = true;
+  expected.path = path;
+  expected.inode_id = nodes_[path].id;
+  expected.acted = true;
+  Remove(path);
+  return expected;
 }
 
 Expected TreeModel::TakeFromWriter(const std::string& path) {
@@ -131,12 +142,13 @@ Expected TreeModel::TakeFromWriter(const std::string& path) {
       last.recovery_id = next_stamp_++;
       file.reserved.reset();
       file.holder = namenode::kRecoveryHolder;
+      file.vanishes = false;
       expected.acted = true;
       return expected;
     }
     file.blocks.pop_back();  // No pipeline was ever set up.
   }
-  Close(&file);
+  Close(&file, true);
   expected.acted = true;
   return expected;
 }
@@ -160,6 +172,7 @@ Expected TreeModel::RecoverLease(const v1::Mutation& m) {
   if (!op.by_force()) {
     Expected refusal = BeingWritten(m, file, op.lease_seen());
     if (*refusal.reason != "MAY_BE_TAKEN_OVER") return refusal;
+    if (file.vanishes) return Vanish(walk.path());
   }
   return TakeFromWriter(walk.path());
 }
@@ -219,6 +232,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
   };
   ModelNode file = nodes_[path];
   ModelBlock& last = file.blocks.back();
+  const bool abandoned = last.truncate_to ? file.abandoned : true;
   if (op.drop()) {
     if (!all_in(last.storages, op.empty())) return Refused(ErrorKind::kInvalidArgument, "NOT_ALL_ANSWERED");
     if (last.closed_length > 0 || last.truncate_to) return Refused(ErrorKind::kInvalidArgument, "DATA_LOST");
@@ -245,7 +259,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
     last.closed_length = 0;
     last.append_from = 0;
   }
-  Close(&file);
+  Close(&file, abandoned);
   nodes_[path] = file;
   expected.acted = true;
   expected.path = path;

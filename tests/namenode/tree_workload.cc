@@ -98,6 +98,7 @@ void TreeWorkload::TreeCall(const TreeModel& model, const Client& client, v1::Mu
       op.set_replication(static_cast<uint32_t>(1 + random_.Below(random_.OneIn(20) ? 8 : 3)));
       op.set_block_size_bytes(random_.OneIn(20) ? random_.Below(4 * kBlockSize) : kBlockSize);
       op.set_with_first_block(random_.OneIn(2));
+      op.set_delete_if_abandoned(random_.OneIn(8));
       if (op.with_first_block())
         for (const uint32_t target : Targets()) op.add_targets(target);
       if (const auto there = model.nodes().find(op.path()); there != model.nodes().end())

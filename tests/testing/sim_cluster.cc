@@ -186,6 +186,12 @@ std::shared_ptr<client::ClientCore> SimCluster::NewClientCore() {
   return std::make_shared<client::ClientCore>(options, client_process_, client_api_.get(), nullptr);
 }
 
+void SimCluster::AskFromElsewhere() {
+  SimProcess* const asking = world_.AddMachine("operator")->StartProcess();
+  asking_api_ = std::make_unique<SimClientNamenode>(asking, client_service_.get());
+  admin_api_ = std::make_unique<SimNamenodeAdmin>(asking, admin_service_.get());
+}
+
 v1::ClusterReportResponse SimCluster::Report() {
   auto answer = std::make_shared<std::optional<absl::StatusOr<v1::ClusterReportResponse>>>();
   api::CallContext context;

@@ -76,11 +76,18 @@ class SimCluster {
   // Files of a block's replicas on the disks of DataNodes that run.
   size_t ReplicaFiles(uint64_t block_id);
 
+  // From now on Ask and AskAdmin come from a machine of their own, so that they are answered while the client's is cut off.
+  void AskFromElsewhere();
   // Asks the NameNode, blocking (runs the world, brings daemons back).
   template <class Request, class Response>
   absl::StatusOr<Response> Ask(void (api::ClientNamenode::*call)(api::CallContext, Request, api::Done<Response>), Request request);
+  template <class Request, class Response>
+  absl::StatusOr<Response> AskAdmin(void (api::NamenodeAdmin::*call)(api::CallContext, Request, api::Done<Response>), Request request);
 
  private:
+  template <class Api, class Request, class Response>
+  absl::StatusOr<Response> AskOf(Api* api, void (Api::*call)(api::CallContext, Request, api::Done<Response>), Request request);
+
   struct Daemon {
     SimMachine* machine = nullptr;
     SimProcess* process = nullptr;
@@ -110,22 +117,34 @@ class SimCluster {
   std::unique_ptr<SimService<api::NamenodeAdmin>> admin_service_;
   SimProcess* client_process_ = nullptr;
   std::unique_ptr<SimClientNamenode> client_api_;
+  std::unique_ptr<SimClientNamenode> asking_api_;  // Null: the client's.
   std::unique_ptr<SimNamenodeAdmin> admin_api_;
 };
 
-template <class Request, class Response>
-absl::StatusOr<Response> SimCluster::Ask(void (api::ClientNamenode::*call)(api::CallContext, Request, api::Done<Response>),
-                                         Request request) {
+template <class Api, class Request, class Response>
+absl::StatusOr<Response> SimCluster::AskOf(Api* api, void (Api::*call)(api::CallContext, Request, api::Done<Response>), Request request) {
   for (int tries = 0; tries < 100; ++tries) {
     auto answer = std::make_shared<std::optional<absl::StatusOr<Response>>>();
     api::CallContext context;
     context.deadline = world_.Now() + absl::Seconds(10);
-    (client_api_.get()->*call)(std::move(context), request, [answer](absl::StatusOr<Response> response) { *answer = std::move(response); });
+    (api->*call)(std::move(context), request, [answer](absl::StatusOr<Response> response) { *answer = std::move(response); });
     RunUntil([&] { return answer->has_value(); }, absl::Seconds(11));
     if (answer->has_value() && (**answer).status().code() != absl::StatusCode::kUnavailable) return std::move(**answer);
     RunUntil([] { return false; }, absl::Seconds(1));
   }
   return absl::UnavailableError("the NameNode does not answer");
+}
+
+template <class Request, class Response>
+absl::StatusOr<Response> SimCluster::Ask(void (api::ClientNamenode::*call)(api::CallContext, Request, api::Done<Response>),
+                                         Request request) {
+  return AskOf<api::ClientNamenode>(asking_api_ != nullptr ? asking_api_.get() : client_api_.get(), call, std::move(request));
+}
+
+template <class Request, class Response>
+absl::StatusOr<Response> SimCluster::AskAdmin(void (api::NamenodeAdmin::*call)(api::CallContext, Request, api::Done<Response>),
+                                              Request request) {
+  return AskOf<api::NamenodeAdmin>(admin_api_.get(), call, std::move(request));
 }
 
 }  // namespace cairn::testing

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 
 #include "absl/time/time.h"
@@ -45,6 +46,13 @@ struct CreateOptions {
   uint32_t replication = 0;       // 0: ClientOptions'.
   uint64_t block_size_bytes = 0;  // 0: ClientOptions'.
   uint32_t mode = 0666;           // Before umask.
+  // A file that is not closed, whatever the reason, is deleted instead of kept as far as it was written:
+  // when its writer goes without Close, or when nobody has heard of its client for the soft limit (60 s
+  // unless configured).
+  bool delete_if_abandoned = false;
+  // From another thread: Create returns errors::IsCancelled at once. If the NameNode makes the file all
+  // the same, the client gives it up when it hears of it. Later, FileWriter::Abort is for that.
+  std::stop_token cancel = {};
 };
 
 // Of a file that is opened for more.

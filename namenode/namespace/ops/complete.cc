@@ -41,7 +41,7 @@ absl::Status ApplyComplete(const v1::Mutation::Complete& op, OpContext& ctx) {
     error.message = fmt::format("{}: complete must name the last block, {}, which is being written", edit.path(), error.block_id);
     return MakeError(std::move(error));
   }
-  edit.Close();
+  edit.Close(FileEdit::ClosedBy::kWriter);
   RETURN_IF_ERROR(edit.Write());
   Answer(edit, ctx);
   return absl::OkStatus();

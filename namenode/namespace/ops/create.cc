@@ -88,10 +88,12 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   record.set_replication(op.replication());
   record.set_block_size_bytes(op.block_size_bytes());
   record.set_lease_holder(holder);
+  record.set_delete_if_abandoned(op.delete_if_abandoned());
   const InodeAt file{made.parent, walk.components.back(), std::move(record)};
   InsertInode(ctx, file, made.ancestors);
   v1::LeaseRecord lease;
   lease.set_since_ms(ctx.now_ms());
+  lease.set_delete_if_abandoned(op.delete_if_abandoned());
   PutRecord(ctx.Change(), Family::kLease, LeaseKey(holder, file.id()), lease);
 
   v1::MutationResult& result = ctx.result();

@@ -26,6 +26,7 @@ absl::Status Detach(OpContext& ctx, const InodeAt& inode, const std::vector<Inod
   if (!moved.record.lease_holder().empty()) {
     txn.Delete(Family::kLease, LeaseKey(moved.record.lease_holder(), inode.id()));
     moved.record.clear_lease_holder();
+    moved.record.clear_delete_if_abandoned();
   }
   PutInode(txn, moved);
   PutLink(txn, moved.id(), moved.parent, moved.name);

@@ -6,6 +6,7 @@
 #include "common/status.h"
 #include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/lease_rules.h"
+#include "namenode/namespace/ops/detach.h"
 #include "namenode/namespace/ops/ops.h"
 
 namespace cairn::namenode {
@@ -16,6 +17,16 @@ void Answer(const FileEdit& edit, bool closed, OpContext& ctx) {
   ctx.result().set_path(edit.path());
   ctx.result().set_parent_id(edit.inode().parent.value());
   ctx.result().set_done(closed);
+}
+
+// Its writer wanted it to vanish if he does not close it.
+absl::Status Vanish(const InodeAt& file, const std::string& path, const std::vector<InodeId>& ancestors, OpContext& ctx) {
+  *ctx.result().mutable_inode() = file.record;
+  ctx.result().set_path(path);
+  ctx.result().set_parent_id(file.parent.value());
+  ctx.result().set_done(true);
+  ctx.result().set_deleted(true);
+  return Detach(ctx, file, ancestors);
 }
 
 }  // namespace
@@ -37,6 +48,7 @@ absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ct
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(FileEdit edit, FileEdit::Load(ctx, "", op.inode_id()));
+  if (edit.record().delete_if_abandoned()) return Vanish(edit.inode(), edit.path(), edit.ancestors(), ctx);
   ASSIGN_OR_RETURN(const bool closed, TakeFromWriter(edit));
   Answer(edit, closed, ctx);
   return absl::OkStatus();
@@ -57,6 +69,7 @@ absl::Status ApplyRecoverLease(const v1::Mutation::RecoverLease& op, OpContext& 
   if (!op.by_force()) {
     const absl::Status refused = CheckNotBeingWritten(ctx, kRecoverLease, edit.path(), file, op.lease_seen());
     if (ReasonOf(refused) != kMayBeTakenOver) return refused;
+    if (file.delete_if_abandoned()) return Vanish(edit.inode(), edit.path(), edit.ancestors(), ctx);
   }
   ASSIGN_OR_RETURN(const bool closed, TakeFromWriter(edit));
   Answer(edit, closed, ctx);

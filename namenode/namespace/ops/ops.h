@@ -54,7 +54,8 @@ absl::Status ApplySetTimes(const v1::Mutation::SetTimes& op, OpContext& ctx);
 absl::Status ApplySetXattr(const v1::Mutation::SetXattr& op, OpContext& ctx);
 absl::Status ApplyRemoveXattr(const v1::Mutation::RemoveXattr& op, OpContext& ctx);
 
-// Takes a file from a holder that fell silent or gave it up: closed at once (`done`) if its blocks are all committed, or the last was never
+// Takes a file from a holder that fell silent or gave it up. One that was created with delete_if_abandoned is deleted (`done`, `deleted`);
+// else it is closed at once (`done`) if its blocks are all committed, or the last was never
 // set up (no storage, no byte); else its last block is to be recovered, and it is closed then. A lease that leads nowhere any more is
 // dropped.
 absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ctx);
@@ -76,7 +77,8 @@ inline constexpr uint64_t kMaxBlocksOfConcat = 4096;
 absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx);
 
 // The same by path: by force, as HDFS's recoverLease; or because somebody wants it whose front door saw its holder silent for longer than
-// the soft limit, else kBeingWritten. `done`: it is closed. Of a closed file: OK.
+// the soft limit, else kBeingWritten. `done`: it is closed. Of a closed file: OK. Who forces it wants what is there: it is closed even if
+// it was created with delete_if_abandoned, which else lets it be deleted here, too.
 absl::Status ApplyRecoverLease(const v1::Mutation::RecoverLease& op, OpContext& ctx);
 
 // Opens a closed file for more. Its last block, if it is not full, is written on under a new stamp where it is held; else nothing but the

@@ -94,7 +94,8 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
   if (destination.complete()) RETURN_IF_ERROR(Detach(ctx, destination.last(), destination.ancestors()));
   Transaction& txn = ctx.Change();
   txn.Delete(Family::kInode, InodeKey(moved.parent, moved.name));
-  const InodeAt placed{parent, name, moved.record};
+  InodeAt placed{parent, name, moved.record};
+  placed.record.clear_abandoned();  // Somebody knows the file, and gives it a place.
   PutInode(txn, placed);
   PutLink(txn, placed.id(), placed.parent, placed.name);
   ctx.AddUsage(source.ancestors(), -total);
