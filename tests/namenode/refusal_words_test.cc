@@ -1,5 +1,5 @@
-// What the operations on the tree say when they refuse: the kind, the reason and the words of each condition. Of rights, attributes, quotas,
-// limits, concat and setReplication in the tests of those; of files that are written in block_ops_test.cc and lease_ops_test.cc.
+// What the operations on the tree say when they refuse: the kind, the reason and the words of each condition. Of rights, attributes,
+// quotas, limits, concat and setReplication in the tests of those; of writers in block_ops_test.cc and lease_ops_test.cc.
 
 #include <string>
 

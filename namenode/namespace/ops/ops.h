@@ -106,8 +106,8 @@ struct HeldBlock {
 // kRetriable if `block` is not the one that was looked for; kNotReplicatedYet if fewer storages than dfs.namenode.replication.min hold it.
 absl::Status CheckHolding(const OpContext& ctx, const FileEdit& edit, const BlockAt& block, const HeldBlock& held);
 
-// A deleted directory of at least kSweptEntries is swept: the `inode` rows of its entries stay until all are freed and then go as one range. Not
-// a smaller one: every range tombstone makes reads of its family a little slower until it is compacted away.
+// A deleted directory of at least kSweptEntries is swept: the `inode` rows of its entries stay until all are freed and then go as one
+// range. Not a smaller one: every range tombstone makes reads of its family a little slower until it is compacted away.
 inline constexpr uint64_t kSweptEntries = 1024;
 // Frees up to max_entries inodes and blocks of detached subtrees, one work after the other. Only one step of a work may be in a batch: the
 // rows of a large directory go as a range, which the batch must not have touched otherwise.
