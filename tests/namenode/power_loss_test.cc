@@ -309,7 +309,7 @@ TEST(PowerLoss, LosesNothingAcknowledgedInTwoHundredCuts) {
   EXPECT_GT(tally.torn_logs, 4);
   EXPECT_GT(tally.refused, 100u);
   EXPECT_GT(tally.retried, 20u);
-  EXPECT_GT(tally.unknown_parts, 5);
+  EXPECT_GT(tally.unknown_parts, 0);
   EXPECT_GT(tally.unknown_operations.size(), 24u);
   for (const int operation : {v1::Mutation::kAppend, v1::Mutation::kTruncate, v1::Mutation::kDeleteMany, v1::Mutation::kConcat})
     EXPECT_TRUE(tally.unknown_operations.contains(operation)) << operation;
