@@ -18,16 +18,17 @@ constexpr char kReservedKey[] = "dfs.namenode.resource.du.reserved";
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-absl::Status LowSpace(const std::string& directory, uint64_t available, uint64_t reserved) {
+absl::Status LowSpace(const std::string& directory, uint64_t available, uint64_t reserved, uint64_t missing) {
   Error error;
   error.kind = ErrorKind::kReadOnly;
   error.reason = "LOW_SPACE";
   error.limit = static_cast<int64_t>(reserved);
   error.key = kReservedKey;
   error.message = fmt::format(
-      "the NameNode is in safe mode and takes no changes: resources are low: {} has {} bytes free, {} asks for {}. It takes changes again "
-      "by itself when there is room",
-      directory, available, kReservedKey, reserved);
+      "the NameNode is in safe mode and takes no changes: resources are low: {} has {} bytes free, {} asks for {}{}. It takes changes "
+      "again by itself when there is room",
+      directory, available, kReservedKey, reserved,
+      missing == 0 ? "" : fmt::format(", and {} are to be kept back for a start on a full disk (cairn.namenode.disk-reserve)", missing));
   return MakeError(std::move(error));
 }
 
@@ -55,6 +56,7 @@ struct DiskWatch::Impl : std::enable_shared_from_this<DiskWatch::Impl> {
   bool stopping = false;
   std::optional<absl::Status> broken;  // The store could not be brought back.
   bool held = false;                   // By us, for low space.
+  uint64_t missing = 0;                // Of the reserve, when it was last looked at.
   Executor::TimerId timer = 0;
 
   mutable Mutex mu;
@@ -79,7 +81,13 @@ bool DiskWatch::Impl::Look() {
   if (const absl::Status sick = store->health(); !sick.ok()) writer->Fail(sick);
   const absl::Status failure = writer->failure();
   const bool trouble = held || !failure.ok();
-  const bool room = space.ok() && available >= reserved + (trouble ? reserved / 8 : 0);
+  missing = options.reserve == nullptr ? 0 : options.reserve->missing_bytes();
+  bool room = space.ok() && available >= reserved + missing + (trouble ? reserved / 8 : 0);
+  if (room && missing > 0) {
+    const absl::Status put_back = options.reserve->PutBack();
+    if (!put_back.ok() && !held) spdlog::warn("no space can be kept back in {}: {}", options.directory, Text(put_back));
+    room = put_back.ok();
+  }
   if (!failure.ok()) return LookAtFailure(failure, room);
   LookAtSpace(space, room);
   return false;
@@ -124,7 +132,8 @@ void DiskWatch::Impl::LookAtSpace(const absl::StatusOr<LocalFileSystem::Space>& 
     writer->Hold(absl::OkStatus());
     return Set(State::kWell, absl::OkStatus());
   }
-  const absl::Status why = space.ok() ? LowSpace(options.directory, space->available_bytes, reserved_bytes.load(std::memory_order_relaxed))
+  const uint64_t reserved = reserved_bytes.load(std::memory_order_relaxed);
+  const absl::Status why = space.ok() ? LowSpace(options.directory, space->available_bytes, reserved, missing)
                                       : MakeError(ErrorKind::kReadOnly, fmt::format("no changes are taken: {}", Text(space.status())));
   spdlog::critical("{}", Text(why));
   writer->Hold(why);

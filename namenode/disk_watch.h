@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/env/executor.h"
 #include "common/env/file_system.h"
+#include "namenode/disk_reserve.h"
 #include "namenode/journal/journal.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/store/meta_store.h"
@@ -34,6 +35,7 @@ class DiskWatch {
     uint64_t reserved_bytes = 100 << 20;                        // dfs.namenode.resource.du.reserved.
     absl::Duration interval = absl::Seconds(5);                 // dfs.namenode.resource.check.interval.
     absl::Duration closing_interval = absl::Milliseconds(100);  // While readers still hold what is to be reopened.
+    DiskReserve* reserve = nullptr;                             // Put back when there is room; before, no changes are taken.
   };
   enum class State { kWell, kLowSpace, kFull, kFailed };
   struct Stats {

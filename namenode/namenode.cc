@@ -39,6 +39,7 @@ namespace cairn::namenode {
 struct Namenode::Parts {
   NamenodeOptions options;
   Env* env = nullptr;
+  std::unique_ptr<DiskReserve> reserve;
   std::unique_ptr<NamenodeDirectory> directory;
   std::unique_ptr<Journal> journal;
   std::unique_ptr<Executor> writer_executor;
@@ -97,7 +98,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.options.groups.overrides = *std::move(overrides);
   if (parts.options.clients.superuser.empty()) parts.options.clients.superuser = env->UserName();
 
-  ASSIGN_OR_RETURN(parts.directory, NamenodeDirectory::Open(parts.options.directory, parts.options.store, env));
+  const uint64_t reserve_bytes = parts.options.store.simulated ? 0 : parts.options.disk_reserve_bytes;
+  parts.reserve = std::make_unique<DiskReserve>(parts.options.directory, reserve_bytes, &env->files());
+  ASSIGN_OR_RETURN(parts.directory, NamenodeDirectory::Open(parts.options.directory, parts.options.store, env, parts.reserve.get()));
   MetaStore& store = parts.directory->store();
   ReplicaPlane::Identity identity;
   identity.cluster_id = parts.directory->cluster_id();
@@ -121,6 +124,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       std::make_unique<NamespaceWriter>(parts.options.writer, &store, parts.journal.get(), parts.writer_executor.get(), &env->clock());
   DiskWatch::Options disk = parts.options.disk;
   disk.directory = parts.options.directory;
+  disk.reserve = parts.reserve.get();
   parts.disk =
       std::make_unique<DiskWatch>(disk, &env->files(), &store, parts.journal.get(), parts.writer.get(), parts.writer_executor.get());
   parts.space = std::make_unique<StoredNamespace>(&store, parts.writer.get());
@@ -278,6 +282,7 @@ void Namenode::Stop() {
   parts.writer.reset();
   parts.journal.reset();
   parts.directory.reset();
+  parts.reserve.reset();
 }
 
 }  // namespace cairn::namenode

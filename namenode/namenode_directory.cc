@@ -115,7 +115,7 @@ absl::Status NamenodeDirectory::Format(const std::string& directory, const Forma
 }
 
 absl::StatusOr<std::unique_ptr<NamenodeDirectory>> NamenodeDirectory::Open(const std::string& directory, MetaStore::Options store_options,
-                                                                           Env* env) {
+                                                                           Env* env, DiskReserve* reserve) {
   ASSIGN_OR_RETURN(const bool formatted, env->files().Exists(VersionPath(directory)));
   if (!formatted)
     return MakeError(ErrorKind::kNotFound,
@@ -130,6 +130,9 @@ absl::StatusOr<std::unique_ptr<NamenodeDirectory>> NamenodeDirectory::Open(const
   opened->cluster_id_ = version.cluster_id();
   opened->pool_id_ = version.pool_id();
   store_options.directory = directory + "/namespace";
+  if (reserve != nullptr) {
+    ASSIGN_OR_RETURN(store_options.scarce_space, reserve->GiveUpIfFull());
+  }
   ASSIGN_OR_RETURN(opened->store_, MetaStore::Open(store_options, env));
   RETURN_IF_ERROR(opened->CheckIdentity());
   const bool restored = !version.checkpoint().empty();

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/env/env.h"
 #include "common/ids.h"
+#include "namenode/disk_reserve.h"
 #include "namenode/store/meta_store.h"
 
 namespace cairn::namenode {
@@ -19,6 +20,7 @@ inline constexpr uint32_t kNamenodeLayout = 1;
 //                     never changed (but see below), so its presence says that the format was finished
 //   <dir>/namespace/  the namespace's database (meta_store.h)
 //   <dir>/replicas/   the replica plane's database, disposable
+//   <dir>/reserve     space for a start on a full disk (disk_reserve.h)
 //
 // A checkpoint's VERSION has "checkpoint": its name. Open takes that for a restored backup: ids and stamps jump ahead of all that may have
 // been given out since it was made, so does the epoch, and replicas that the namespace does not know are kept until an operator confirms
@@ -39,8 +41,10 @@ class NamenodeDirectory {
 
   // Locks it for this process, opens the namespace and takes the next epoch, synced before this returns. `store_options.directory` is
   // ignored. kNotFound naming directory and command when it was never formatted (an unmounted disk must not become
-  // an empty cluster); kUnsupported naming both layouts when it is newer than this program; kBusy; kCorruptMetadata.
-  static absl::StatusOr<std::unique_ptr<NamenodeDirectory>> Open(const std::string& directory, MetaStore::Options store_options, Env* env);
+  // an empty cluster); kUnsupported naming both layouts when it is newer than this program; kBusy; kCorruptMetadata. `reserve`, unless
+  // null, is given up if the disk is full.
+  static absl::StatusOr<std::unique_ptr<NamenodeDirectory>> Open(const std::string& directory, MetaStore::Options store_options, Env* env,
+                                                                 DiskReserve* reserve = nullptr);
 
   MetaStore& store() { return *store_; }
   Epoch epoch() const { return epoch_; }

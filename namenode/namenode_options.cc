@@ -53,6 +53,7 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.reclaimer.entries_per_step = static_cast<uint32_t>(config.GetInt("cairn.namenode.reclaim.batch"));
   options.reclaimer.step_time = config.GetDuration("cairn.namenode.reclaim.step-time");
   options.disk.reserved_bytes = config.GetBytes("dfs.namenode.resource.du.reserved");
+  options.disk_reserve_bytes = config.GetBytes("cairn.namenode.disk-reserve");
   if (config.GetBool("cairn.namenode.audit.enabled")) {
     options.audit.file = config.GetString("cairn.namenode.audit.file");
     const std::string log_directory = config.GetString("cairn.log.dir");

@@ -37,6 +37,7 @@ struct NamenodeOptions {
   RetrySweeper::Options retries;
   TrashEmptier::Options trash;   // Its limits are those of `clients`.
   DiskWatch::Options disk;
+  uint64_t disk_reserve_bytes = 16 << 20;  // cairn.namenode.disk-reserve.
   Checkpoints::Options checkpoints;
   AuditLog::Options audit;       // Without a file there is none.
   size_t readers = 2;            // Executors for snapshot reads.

@@ -212,6 +212,7 @@ absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const MetaStore::Options&
   const DatabaseTuning tuning{.block_cache_bytes = options.block_cache_bytes,
                               .write_buffer_bytes = options.write_buffer_bytes,
                               .simulated = options.simulated,
+                              .scarce_space = options.scarce_space,
                               .trouble = database->trouble};
   rocksdb::Options rocks = DatabaseOptions(tuning, env->rocksdb_env());
   rocks.create_if_missing = as == OpenAs::kNew;

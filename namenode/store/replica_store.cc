@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "namenode/store/rocksdb_options.h"
 
 namespace cairn::namenode {
 namespace {
@@ -120,7 +121,8 @@ rocksdb::Options DatabaseOptions(const ReplicaStore::Options& options, Env* env)
   result.stats_dump_period_sec = 0;
   result.stats_persist_period_sec = 0;
   result.max_open_files = 512;
-  result.keep_log_file_num = 4;
+  result.info_log = options.simulated ? NoInfoLog() : ForwardingInfoLog();
+  result.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   if (options.simulated) {  // Nothing that waits for another thread, and the same file operations from the same seed.
     result.max_file_opening_threads = 1;
     result.max_subcompactions = 1;

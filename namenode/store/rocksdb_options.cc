@@ -32,8 +32,6 @@ class NoLogger : public rocksdb::Logger {
   rocksdb::Status Close() override { return rocksdb::Status::OK(); }
 };
 
-// RocksDB's warnings and errors as lines of ours, instead of a LOG file of its own beside the database: a line of that file that finds the
-// disk full makes RocksDB, as Debian builds it, abort at the next one.
 class ForwardingLogger : public rocksdb::Logger {
  public:
   ForwardingLogger() : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -85,7 +83,7 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   options.max_background_jobs = 2;
   options.max_open_files = 512;
   options.bytes_per_sync = 1 << 20;
-  options.info_log = std::make_shared<ForwardingLogger>();
+  options.info_log = ForwardingInfoLog();
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
 
   // One thread writes. Insertion hints, which would suit it, mix up rows and range deletes in RocksDB 7.8.
@@ -96,6 +94,7 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.track_and_verify_wals_in_manifest = true;
   options.recycle_log_file_num = 0;
+  options.avoid_flush_during_recovery = tuning.scarce_space;
   options.wal_compression = rocksdb::kNoCompression;
 
   rocksdb::BlockBasedTableOptions table;
@@ -114,6 +113,8 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   if (tuning.simulated) MakeRepeatable(options);
   return options;
 }
+
+std::shared_ptr<rocksdb::Logger> ForwardingInfoLog() { return std::make_shared<ForwardingLogger>(); }
 
 std::shared_ptr<rocksdb::Logger> NoInfoLog() { return std::make_shared<NoLogger>(); }
 

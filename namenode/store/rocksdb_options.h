@@ -30,6 +30,7 @@ struct DatabaseTuning {
   size_t block_cache_bytes;
   size_t write_buffer_bytes;  // Of all families together.
   bool simulated;
+  bool scarce_space = false;
   std::shared_ptr<TroubleListener> trouble = nullptr;
 };
 
@@ -39,6 +40,9 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
 
 // Writes nothing: for a database that is only read.
 std::shared_ptr<rocksdb::Logger> NoInfoLog();
+// RocksDB's warnings and errors as lines of ours. Without it a database keeps a LOG file beside it, and a line of that file that finds the
+// disk full makes RocksDB, as Debian builds it, abort at the next one.
+std::shared_ptr<rocksdb::Logger> ForwardingInfoLog();
 
 // Corruption is kCorruptMetadata; a write that found no room kDiskFull; everything else INTERNAL, also a sync that found no room: what it
 // was to make durable may be lost though it can still be read. `context` comes first in the message.
