@@ -1,5 +1,5 @@
-// cairn-namespace: looks at a namespace that no NameNode has open: a checkpoint, a download, the directory of a stopped NameNode. Run by
-// `cairn namespace`.
+// cairn-namespace: looks at a namespace that no NameNode has open: a checkpoint, a download, the directory of a stopped NameNode; or
+// compacts it. Run by `cairn namespace`.
 
 #include <cstdio>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "namenode/namespace/checker.h"
 #include "namenode/namespace/row_text.h"
+#include "namenode/namespace_compaction.h"
 #include "namenode/namespace_copy.h"
 
 namespace cairn::namenode {
@@ -49,6 +50,20 @@ int Fail(const absl::Status& status) {
   return kFailure;
 }
 
+int Compact(const std::string& directory) {
+  const std::unique_ptr<Env> env = NewRealEnv();
+  const absl::StatusOr<NamespaceCompaction> compacted = CompactNamespace(directory, env.get(), [](Family family) {
+    std::fprintf(stderr, "%s: %s is compacted\n", kProgram, std::string(FamilyName(family)).c_str());
+  });
+  if (!compacted.ok()) return Fail(compacted.status());
+  for (const std::string& line : compacted->changed_options) std::printf("%s\n", line.c_str());
+  std::printf("%s\n", fmt::format("compacted: {} bytes, {} before; {} options differ ({}, {} before)", compacted->bytes_after,
+                                  compacted->bytes_before, compacted->changed_options.size(), compacted->options_after,
+                                  compacted->options_before)
+                          .c_str());
+  return 0;
+}
+
 int Run(bool check, const std::string& directory) {
   const std::unique_ptr<Env> env = NewRealEnv();
   absl::StatusOr<NamespaceCopy> copy = NamespaceCopy::Open(directory, env.get());
@@ -63,16 +78,22 @@ int Run(bool check, const std::string& directory) {
 }  // namespace cairn::namenode
 
 int main(int argc, char** argv) {
-  CLI::App app("Looks at a namespace that no NameNode has open: a NameNode's directory, or a checkpoint of one.", "cairn namespace");
+  CLI::App app("For a namespace that no NameNode has open: a NameNode's directory, or a checkpoint of one.", "cairn namespace");
   std::string directory;
   CLI::App* check = app.add_subcommand("check", "Verifies every row and every total; prints what is wrong. Exit code 1 if anything is.");
   CLI::App* dump = app.add_subcommand("dump", "Prints every row as a line of JSON.");
-  for (CLI::App* command : {check, dump}) command->add_option("directory", directory, "The copy")->required();
+  CLI::App* compact = app.add_subcommand(
+      "compact", "Rewrites the database of a stopped NameNode, with the options that a NameNode of this version opens it with.");
+  // Said by those who know that there is no other way.
+  bool offline = true;
+  compact->add_flag("--offline", offline, "As it always is");
+  for (CLI::App* command : {check, dump, compact}) command->add_option("directory", directory, "The copy")->required();
   app.require_subcommand(1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 255;
   }
+  if (compact->parsed()) return cairn::namenode::Compact(directory);
   return cairn::namenode::Run(check->parsed(), directory);
 }

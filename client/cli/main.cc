@@ -49,8 +49,8 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
   dfs         files and directories: cairn dfs -help
   dfsadmin    the cluster: cairn dfsadmin -help
   debug       what only trouble calls for: cairn debug -help
-  namespace   check|dump DIR
-              looks at a namespace that no NameNode has open
+  namespace   check|dump|compact DIR
+              looks at a namespace that no NameNode has open, or compacts it
   minicluster --datanodes N --dir D
               a cluster in one process, for tests of your own
   --version   the version

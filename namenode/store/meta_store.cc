@@ -380,6 +380,22 @@ absl::Status MetaStore::Create(const Options& options, Env* env) {
   return env->files().SyncDirectory(options.directory);
 }
 
+absl::Status MetaStore::Compact(const Options& options, Env* env, absl::FunctionRef<void(Family family)> done) {
+  ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
+  if (!exists) return MakeError(ErrorKind::kNotFound, fmt::format("{}: holds no database", options.directory));
+  RETURN_IF_ERROR(RepairTornTails(options.directory, env->files()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Database> database, OpenDatabase(options, env, OpenAs::kOwner));
+  rocksdb::CompactRangeOptions whole;
+  whole.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  for (size_t i = 0; i < kFamilyCount; ++i) {
+    const auto family = static_cast<Family>(i);
+    const rocksdb::Status status = database->db->CompactRange(whole, database->handle(family), nullptr, nullptr);
+    RETURN_IF_ERROR(FromRocksdb(status, "compacting"));
+    done(family);
+  }
+  return database->trouble->first();
+}
+
 absl::StatusOr<std::shared_ptr<const ReadView>> MetaStore::OpenForReading(const Options& options, Env* env) {
   ASSIGN_OR_RETURN(const bool exists, env->files().Exists(options.directory + "/CURRENT"));
   if (!exists) return MakeError(ErrorKind::kNotFound, fmt::format("{}: holds no database", options.directory));

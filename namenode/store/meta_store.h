@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/env/env.h"
@@ -31,6 +32,10 @@ class MetaStore {
   // Opens it. Scans the logs and the current MANIFEST first (journal/wal_scan.h): a torn tail is cut and logged, other damage is
   // kCorruptMetadata naming file and offset.
   static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const Options& options, Env* env);
+
+  // Rewrites all tables of a database that nobody has open, as Open would open it, so that nothing is left of what was deleted; `done`
+  // hears of each family. Needs as much free space again as the largest family has. Can be stopped at any moment, and begun anew.
+  static absl::Status Compact(const Options& options, Env* env, absl::FunctionRef<void(Family family)> done);
 
   // A database that nobody changes meanwhile, to look at: takes no lock, writes nothing, leaves out a torn last record of the log.
   static absl::StatusOr<std::shared_ptr<const ReadView>> OpenForReading(const Options& options, Env* env);
