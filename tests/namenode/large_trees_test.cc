@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/env/random.h"
+#include "namenode/namespace/checker.h"
 #include "namenode/store/keys.h"
 #include "tests/testing/builders.h"
 #include "tests/testing/matchers.h"
@@ -129,6 +130,50 @@ TEST(LargeFiles, AnotherBlockWritesAsFewRowsAtTheEndAsInTheBeginning) {
   while (!space.Must(step).done()) EXPECT_LE(space.rows_written(), 2100u);
   EXPECT_TRUE(space.view().rows(Family::kBlock).empty());
   EXPECT_TRUE(space.view().rows(Family::kFileBlock).empty());
+}
+
+// Ten blocks with each append, each closed by its writer.
+TEST(LargeFiles, AnAppendWritesAsFewRowsAtTheEndAsInTheBeginning) {
+  constexpr uint64_t kBlock = 64 << 10;
+  constexpr int kBlocksOfAnAppend = 10;
+  const int appends = Scaled(1'000, 10'000);
+  TestNamespace space;
+  v1::Mutation create = CreateMutation("/long", "writer");
+  create.mutable_create()->set_block_size_bytes(kBlock);
+  v1::MutationResult file = space.Must(create);
+  size_t in_the_beginning = 0, at_the_end = 0;
+  for (int i = 0; i < appends; ++i) {
+    size_t rows = 0;
+    if (i > 0) {
+      v1::Mutation append = MutationOf("writer");
+      append.mutable_append()->set_path("/long");
+      file = space.Must(append);
+      EXPECT_FALSE(file.has_block());  // The last one is full.
+      rows += space.rows_written();
+    }
+    v1::Mutation add = AddBlockMutation(file, "writer", {1, 2, 3});
+    v1::Mutation complete = CompleteMutation(file, "writer");
+    for (v1::Mutation* mutation : {&add, &complete}) mutation->mutable_limits()->set_max_blocks_per_file(1 << 20);
+    add.mutable_add_block()->clear_previous();
+    for (int block = 0; block < kBlocksOfAnAppend; ++block) {
+      const v1::Block added = space.Must(add).block();
+      rows += space.rows_written();
+      *add.mutable_add_block()->mutable_previous() = MakeCommit(added, kBlock, {1, 2, 3});
+    }
+    *complete.mutable_complete()->mutable_last() = add.add_block().previous();
+    space.Must(complete);
+    rows += space.rows_written();
+    if (i == 2) in_the_beginning = rows;
+    at_the_end = rows;
+  }
+  EXPECT_EQ(at_the_end, in_the_beginning);
+  const auto found = ResolvePath(space.view(), "/long");
+  ASSERT_THAT(found, IsOk());
+  EXPECT_EQ(found->record.block_count(), static_cast<uint64_t>(appends) * kBlocksOfAnAppend);
+  EXPECT_EQ(found->record.length_bytes(), static_cast<uint64_t>(appends) * kBlocksOfAnAppend * kBlock);
+  const auto sound = CheckNamespace(space.view(), [](const Violation& violation) { ADD_FAILURE() << ToString(violation); });
+  ASSERT_THAT(sound, IsOk());
+  EXPECT_EQ(sound->violations, 0u);
 }
 
 }  // namespace
