@@ -4,12 +4,16 @@
 Run by ctest; needs the release build."""
 
 import json
+import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -60,6 +64,76 @@ class Operations(ClusterTest):
         self.cluster.processes["namenode"].stop()
         self.assertIn("sound: 2 directories, 2 files, 2 blocks", self.offline("check", name_directory))
 
+    def metric(self, series):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.ports['http']}/metrics", timeout=10) as answer:
+            found = re.search(rf"^{re.escape(series)} (\S+)$", answer.read().decode(), re.MULTILINE)
+        self.assertIsNotNone(found, series)
+        return float(found.group(1))
+
+    def test_a_backup_is_restored_by_hand_and_nothing_newer_is_deleted_before_that_is_confirmed(self):
+        self.put("/a/kept", b"in the backup")
+        self.cairn("dfsadmin", "-saveNamespace")
+        self.cairn("dfsadmin", "-fetchImage", str(self.folder))
+        backup = next(self.folder.iterdir())
+        self.put("/a/later", b"after the backup")
+        replicas = len(self.replica_files("datanode1"))
+        self.assertEqual(replicas, 2)
+        # As docs/operations.md has it.
+        self.cluster.processes["namenode"].stop()
+        name_directory = self.cluster.folder / "namenode" / "name"
+        away = self.cluster.folder / "namenode" / "away"
+        name_directory.rename(away)
+        subprocess.run(["cp", "-a", str(backup), str(name_directory)], check=True)
+        self.cluster.start_process("namenode")
+        for name in self.cluster.processes:
+            self.cluster.wait_ready(name)
+        self.assertIn("restored checkpoint", self.cluster.processes["namenode"].log.read_text(encoding="utf-8", errors="replace"))
+        self.until("the DataNode is back", lambda: self.metric('cairn_datanodes{state="live"}') == 1)
+        self.assertEqual(self.cat("/a/kept"), b"in the backup")
+        self.assertIn("No such file", self.cairn("dfs", "-cat", "/a/later", code=1))
+        self.assertEqual(self.metric("cairn_unknown_replicas_kept"), 1)
+        self.until("the unknown block is counted", lambda: self.metric('cairn_blocks{state="quarantined"}') == 1)
+        # Neither time nor a restart deletes it; new files get ids of their own.
+        self.put("/a/new", b"after the restore")
+        self.cluster.kill("namenode")
+        self.cluster.start_process("namenode")
+        self.cluster.wait_ready("namenode")
+        self.until("the DataNode is back", lambda: self.metric('cairn_datanodes{state="live"}') == 1)
+        time.sleep(5)
+        self.assertEqual(self.metric("cairn_unknown_replicas_kept"), 1)
+        self.assertEqual(len(self.replica_files("datanode1")), 3)
+        # The old directory still works: what was written later is all there. Then back to the backup for good.
+        self.assertIn("sound: 2 directories, 2 files, 2 blocks", self.offline("check", away))
+        confirmed = self.cairn("dfsadmin", "-confirmRollback").decode()
+        self.assertRegex(confirmed, r"^Confirmed: 1 blocks that the namespace does not know are deleted from now on")
+        self.until("the unknown replica is gone", lambda: len(self.replica_files("datanode1")) == 2)
+        self.assertEqual(self.metric("cairn_unknown_replicas_kept"), 0)
+        self.assertEqual(self.cat("/a/kept"), b"in the backup")
+        self.assertEqual(self.cat("/a/new"), b"after the restore")
+        self.assertIn("Nothing to confirm", self.cairn("dfsadmin", "-confirmRollback").decode())
+
+    def test_a_stopped_namespace_is_compacted_with_its_own_options(self):
+        self.cairn("dfs", "-mkdir", *(f"/d{i}" for i in range(200)))
+        name_directory = self.cluster.folder / "namenode" / "name"
+        self.assertIn("is in use: stop its NameNode first", self.offline("compact", name_directory, code=2))
+        self.cluster.processes["namenode"].stop()
+        said = self.offline("compact", name_directory)
+        self.assertRegex(said, r"compacted: \d+ bytes, \d+ before; 0 options differ \(OPTIONS-\d+, OPTIONS-\d+ before\)")
+        self.assertIn("sound: 201 directories, 0 files", self.offline("check", name_directory))
+        self.cluster.start_process("namenode")
+        self.cluster.wait_ready("namenode")
+        self.cairn("dfs", "-test", "-d", "/d199")
+
+    def test_files_that_nobody_closed_are_listed(self):
+        self.put("/job/good", b"content")
+        self.assertIn(b"0 files of 0 bytes that no writer has closed, among 1 files",
+                      self.cairn("dfsadmin", "orphans", "/job", "--older", "1m"))
+        self.assertIn("orphans: `/none': ", self.cairn("dfsadmin", "-orphans", "-older", "1m", "/none", code=1))
+        denied = subprocess.run([str(cluster.CAIRN), "dfsadmin", "-fs", self.cluster.address("cairn"), "-orphans", "-older", "1m", "/job"],
+                                capture_output=True, timeout=60, check=False, env=dict(os.environ, HADOOP_USER_NAME="mallory"))
+        self.assertEqual(denied.returncode, 1)
+        self.assertIn(b"Access denied for user mallory. Superuser privilege is required", denied.stderr)
+
     def test_limits_change_by_reconfig_and_by_sighup(self):
         key = "dfs.namenode.fs-limits.max-component-length"
         self.cairn("dfs", "-mkdir", "/twelve-bytes")
@@ -98,6 +172,45 @@ class Audited(ClusterTest):
                                     r"ip=/127\.0\.0\.1\tcmd=create\tsrc=/a/file\S*\tdst=null\tperm=\S+:\S+:rw-r--r--\tproto=rpc$")
         self.assertTrue(any("\tcmd=rename\tsrc=/a/file\tdst=/a/moved\t" in line for line in lines), lines)
         self.assertTrue(any("\tsrc=/none\t" in line and line.endswith("\terror=kNotFound") for line in lines), lines)
+
+
+class RotatedAudit(ClusterTest):
+    """With an audit log of small files."""
+
+    DATANODES = 1
+    FILE_BYTES = 64 << 10
+    KEYS = {**ClusterTest.KEYS, "cairn.namenode.audit.file": "audit.log", "cairn.namenode.audit.file.size": FILE_BYTES,
+            "cairn.namenode.audit.file.count": 20}
+
+    def lines(self):
+        """Of all files, the oldest first."""
+        folder = self.cluster.folder / "namenode"
+        files = sorted(folder.glob("audit*"), key=lambda path: int((re.findall(r"\d+", path.name) or ["0"])[0]), reverse=True)
+        for path in files:
+            self.assertLessEqual(path.stat().st_size, self.FILE_BYTES + 1024, path.name)
+        return files, [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def test_each_operation_is_one_line_in_files_that_rotate_also_if_it_is_denied(self):
+        self.cairn("dfs", "-mkdir", "/private")
+        self.cairn("dfs", "-chmod", "700", "/private")
+        self.cairn("dfs", "-mkdir", *(f"/private/{i:04}" for i in range(1200)))
+        command = [str(cluster.CAIRN), "dfs", "-fs", self.cluster.address("cairn"), "-rm", "-r", "-skipTrash", "/private/0007"]
+        denied = subprocess.run(command, capture_output=True, timeout=60, check=False, env=dict(os.environ, HADOOP_USER_NAME="mallory"))
+        self.assertEqual(denied.returncode, 1)
+        self.cairn("dfs", "-rm", "-r", "-skipTrash", "/private/0007")
+        self.until("all lines are written", lambda: any("allowed=true" in line and "cmd=delete\tsrc=/private/0007\t" in line
+                                                        for line in self.lines()[1]), 20)
+        files, lines = self.lines()
+        self.assertGreater(len(files), 2)
+        made = [re.search(r"src=(\S+)", line).group(1) for line in lines if "\tcmd=mkdirs\tsrc=/private/" in line]
+        self.assertEqual(made, [f"/private/{i:04}" for i in range(1200)])  # Each once, in order.
+        refused = [line for line in lines if "allowed=false" in line]
+        self.assertTrue(refused)
+        for line in refused:
+            self.assertRegex(line, r"allowed=false\tugi=mallory \(auth:SIMPLE\)\tip=/127\.0\.0\.1\tcmd=\w+\tsrc=/private/0007\t")
+        self.assertEqual(len([line for line in lines if "cmd=delete\tsrc=/private/0007\t" in line and "allowed=true" in line]), 1)
+        form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO FSNamesystem\.audit: allowed=")
+        self.assertTrue(all(form.match(line) for line in lines))
 
 
 if __name__ == "__main__":
