@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/perf_context.h>
 #include <rocksdb/utilities/checkpoint.h>
@@ -309,6 +310,8 @@ class RocksMetaStore : public MetaStore {
     if (!reopening_) {
       // The log can be trusted, since no sync of it failed; but its end may still be in memory only.
       RETURN_IF_ERROR(SyncNewestLog(options_.directory, env_->files()));
+      // A compaction that ends beside it deletes tables that the reader has just read of, and is about to open.
+      if (!options_.simulated) rocksdb::CancelAllBackgroundWork(database()->db.get(), /*wait=*/true);
       ASSIGN_OR_RETURN(std::shared_ptr<Database> reader, OpenDatabase(options_, env_, OpenAs::kReader));
       closed_ = database()->closed;
       Show(std::move(reader));
