@@ -18,7 +18,8 @@ Deleter::Deleter(Env* env, const std::string& thread_name, DeleterOptions option
                  absl::AnyInvocable<bool() const> busy)
     : options_(options), remove_(std::move(remove)), busy_(std::move(busy)), executor_(env->executors().NewExecutor(thread_name)) {}
 
-Deleter::~Deleter() { executor_.reset(); }
+// Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
+Deleter::~Deleter() = default;
 
 void Deleter::Add(const File& file) {
   MutexLock lock(mu_);
