@@ -140,6 +140,7 @@ TEST_F(FullTmpfs, IsOvercomeAgainAndAgainWithoutARestart) {
   uint64_t sequence = 0;
   for (int round = 0; round < 6; ++round) {
     SCOPED_TRACE(round);
+    const uint64_t recoveries = watch_->stats().recoveries;
     TakeSpace(static_cast<uint64_t>(round) * 700);  // In the middle of a page of the log, too.
     absl::Status status;
     v1::Mutation last;
@@ -153,8 +154,10 @@ TEST_F(FullTmpfs, IsOvercomeAgainAndAgainWithoutARestart) {
     }
     // Outcome unknown, or refused because background work had found out first.
     EXPECT_TRUE(status.code() == absl::StatusCode::kUnavailable || KindOf(status) == ErrorKind::kReadOnly) << status;
-    EXPECT_EQ(KindOf(writer_->failure()), ErrorKind::kDiskFull) << writer_->failure();
-    EXPECT_TRUE(WaitFor(DiskWatch::State::kFull) || watch_->stats().state == DiskWatch::State::kWell);
+    // Or it is over already: a compaction that is given up leaves room, too.
+    const auto is_over = [&] { return watch_->stats().recoveries > recoveries; };
+    EXPECT_TRUE(is_over() || KindOf(writer_->failure()) == ErrorKind::kDiskFull) << writer_->failure();
+    EXPECT_TRUE(is_over() || WaitFor(DiskWatch::State::kFull) || watch_->stats().state == DiskWatch::State::kWell);
     {
       const auto view = directory_->store().Snapshot();
       for (size_t i = 0; i < made.size(); i += 17) EXPECT_TRUE(ResolvePath(*view, made[i]).ok()) << made[i];
