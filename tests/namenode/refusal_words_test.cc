@@ -98,7 +98,7 @@ TEST_F(RefusalWords, Create) {
             "(cairn.block.max-size): 2001 > 2000");
   EXPECT_EQ(ErrorOf(space_.Apply(create).status())->key, "cairn.block.max-size");
   EXPECT_EQ(ErrorOf(space_.Apply(create).status())->limit, 2000);
-  for (const uint64_t fits : {1000, 2000}) {
+  for (const uint64_t fits : {1000u, 2000u}) {
     create.mutable_create()->set_block_size_bytes(fits);
     create.mutable_create()->set_overwrite(true);
     EXPECT_THAT(space_.Apply(create), IsOk());

@@ -59,7 +59,7 @@ class RefusedCalls : public ::testing::Test {
     request.mutable_header()->set_sequence(sequence);
     return request;
   }
-  void Restart(ClientService::Options options) {
+  void Restart(const ClientService::Options& options) {
     ReplicaPlane::Identity identity;
     identity.cluster_id = "cluster";
     identity.pool_id = std::string(kTestPoolId);

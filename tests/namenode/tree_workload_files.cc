@@ -362,7 +362,7 @@ std::optional<v1::Mutation> TreeWorkload::LongFile(const TreeModel& model) {
   v1::Mutation::AddBlock& op = *m.mutable_add_block();
   op.set_inode_id(file->id);
   *op.mutable_previous() = commit;
-  for (const uint32_t target : {1, 2}) op.add_targets(target);
+  for (const uint32_t target : {1u, 2u}) op.add_targets(target);
   return m;
 }
 
