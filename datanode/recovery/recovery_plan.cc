@@ -15,36 +15,35 @@ namespace {
 class Planner {
  public:
   Planner(const RecoveryQuestion& question, const std::vector<ReplicaAnswer>& answers) : question_(question), answers_(answers) {
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const ReplicaAnswer& answer = answers[i];
+    for (const ReplicaAnswer& answer : answers) {
       if (!answer.status.ok()) {
         ++silent_;
-        continue;
+      } else if (answer.found) {
+        some_byte_ = some_byte_ || answer.length > 0 || answer.corrupt;
+        some_corrupt_ = some_corrupt_ || answer.corrupt;
       }
-      if (!answer.found) continue;
-      if (answer.length > 0 || answer.corrupt) some_byte_ = true;
-      if (!answer.corrupt) highest_ = std::max(highest_, answer.stamp);
     }
     for (size_t i = 0; i < answers.size(); ++i) {
       const ReplicaAnswer& answer = answers[i];
-      const bool usable = answer.status.ok() && answer.found && !answer.corrupt && answer.stamp == highest_;
-      if (usable && (answer.length > 0 || !some_byte_)) usable_.push_back(i);
+      const bool usable = answer.status.ok() && answer.found && !answer.corrupt && answer.stamp >= question.oldest_stamp;
+      if (!usable || (answer.length == 0 && some_byte_)) continue;
+      usable_.push_back(i);
+      highest_ = std::max(highest_, answer.stamp);
+      if (answer.sure) highest_sure_ = std::max(highest_sure_.value_or(answer.stamp), answer.stamp);
+    }
+    // Without a word on what is older, a lower stamp may be of a node that its pipeline has left behind.
+    if (question.oldest_stamp == GenerationStamp()) {
+      std::erase_if(usable_, [&](size_t i) { return answers[i].stamp < highest_; });
+      if (highest_sure_ && *highest_sure_ < highest_) highest_sure_.reset();
     }
   }
 
   absl::StatusOr<RecoveryPlan> Plan() const {
     if (question_.new_length) return Truncation(*question_.new_length);
     if (!some_byte_) return Nothing();
-    uint64_t length = 0;
-    if (std::any_of(usable_.begin(), usable_.end(), [this](size_t i) { return answers_[i].sure; })) {
-      ASSIGN_OR_RETURN(length, SureLength());
-    } else {
-      ASSIGN_OR_RETURN(length, UnsureLength());
-    }
-    if (length < question_.known_length) {
-      return Refuse(fmt::format("{} bytes can be had, and clients were told that {} are safe", length, question_.known_length));
-    }
-    return At(length);
+    if (usable_.empty()) return Refuse("no replica is good");
+    if (highest_sure_) return SurePlan(*highest_sure_);
+    return UnsurePlan();
   }
 
  private:
@@ -55,58 +54,71 @@ class Planner {
                      fmt::format("{}; {}{}", why, DescribeAnswers(answers_),
                                  question_.unreachable == 0 ? "" : fmt::format("; {} more cannot be asked", question_.unreachable)));
   }
+  absl::Status TooShort(uint64_t length) const {
+    return Refuse(fmt::format("{} bytes can be had, and clients were told that {} are safe", length,
+                              std::max(question_.known_length, question_.closed_length)));
+  }
 
-  RecoveryPlan At(uint64_t length) const {
+  // All of these stamps or above that reach.
+  RecoveryPlan At(uint64_t length, GenerationStamp from) const {
     RecoveryPlan plan;
     plan.length = length;
     for (const size_t i : usable_) {
-      if (answers_[i].length >= length) plan.update.push_back(i);
+      if (answers_[i].length >= length && answers_[i].stamp >= from) plan.update.push_back(i);
     }
     return plan;
   }
 
   absl::StatusOr<RecoveryPlan> Nothing() const {
     if (!AllAnswered()) return Refuse("no replica with a byte was found, and not all have answered");
-    if (question_.known_length > 0) return Refuse(fmt::format("nobody has any of the {} bytes that are safe", question_.known_length));
+    if (question_.closed_length > 0) return TooShort(0);
     RecoveryPlan plan;
     plan.drop = true;
     return plan;
   }
 
   absl::StatusOr<RecoveryPlan> Truncation(uint64_t new_length) const {
-    RecoveryPlan plan = At(new_length);
+    RecoveryPlan plan = At(new_length, question_.oldest_stamp);
     if (plan.update.empty()) return Refuse(fmt::format("no replica has the {} bytes that are to stay", new_length));
     return plan;
   }
 
-  absl::StatusOr<uint64_t> SureLength() const {
+  absl::StatusOr<RecoveryPlan> SurePlan(GenerationStamp stamp) const {
     std::optional<uint64_t> finalized;
     std::optional<uint64_t> least;
     for (const size_t i : usable_) {
       const ReplicaAnswer& answer = answers_[i];
-      if (!answer.sure) continue;
+      if (!answer.sure || answer.stamp != stamp) continue;
       least = std::min(least.value_or(answer.length), answer.length);
       if (answer.state != ReplicaState::kFinalized) continue;
       if (finalized && *finalized != answer.length) return Refuse("finalized replicas of one stamp differ in length");
       finalized = answer.length;
     }
-    return finalized ? *finalized : *least;
+    const uint64_t length = finalized ? *finalized : *least;
+    if (length < std::max(question_.known_length, question_.closed_length)) return TooShort(length);
+    return At(length, stamp);
   }
 
-  absl::StatusOr<uint64_t> UnsureLength() const {
+  absl::StatusOr<RecoveryPlan> UnsurePlan() const {
     uint64_t longest = 0;
-    for (const size_t i : usable_) longest = std::max(longest, answers_[i].length);
-    if (usable_.empty()) return Refuse("no replica is good");
+    for (const size_t i : usable_)
+      if (answers_[i].stamp == highest_) longest = std::max(longest, answers_[i].length);
+    const bool reaches = longest >= std::max(question_.known_length, question_.closed_length);
     const bool only_long_dead = silent_ == 0 && question_.unreachable == question_.long_dead;
-    if (AllAnswered() || (only_long_dead && longest >= question_.known_length)) return longest;
-    return Refuse("no replica is sure to have all acknowledged bytes, and not all have answered");
+    if (!AllAnswered() && !only_long_dead) return Refuse("no replica is sure to have all acknowledged bytes, and not all have answered");
+    // What a corrupt replica holds may be what is missing.
+    const bool nobody_has_more = AllAnswered() && !some_corrupt_ && longest >= question_.closed_length;
+    if (!reaches && !nobody_has_more) return TooShort(longest);
+    return At(longest, highest_);
   }
 
   const RecoveryQuestion& question_;
   const std::vector<ReplicaAnswer>& answers_;
   size_t silent_ = 0;
   bool some_byte_ = false;
+  bool some_corrupt_ = false;
   GenerationStamp highest_;
+  std::optional<GenerationStamp> highest_sure_;
   std::vector<size_t> usable_;
 };
 

@@ -28,7 +28,9 @@ struct ReplicaAnswer {
 };
 
 struct RecoveryQuestion {
-  uint64_t known_length = 0;                // Clients were told that so many bytes are safe.
+  uint64_t known_length = 0;                // Clients were told that so many bytes are there.
+  uint64_t closed_length = 0;               // So many were in a closed file.
+  GenerationStamp oldest_stamp = {};        // Of the pipeline whose acknowledgements clients got last. 0: only the highest found counts.
   std::optional<uint64_t> new_length = {};  // A truncate.
   uint32_t unreachable = 0;                 // Expected storages that cannot be asked, beside those that were.
   uint32_t long_dead = 0;                   // Of these: given up after ten minutes.
@@ -42,12 +44,16 @@ struct RecoveryPlan {
 
 // What to make of the answers. Pure.
 //
-// Only replicas of the highest stamp that was found are considered, and none that is corrupt. With any sure one (FINALIZED, RBW, or RWR
-// whose host has not rebooted since) the finalized length, else the minimum of the sure ones: every acknowledged byte is on all nodes of
-// a pipeline, so the minimum loses none. Replicas without a byte decide nothing while others have some: nothing was acknowledged then.
-// With none sure: when every expected storage has answered, the longest that verifies (the others may have lost what it has);
-// storages that are long dead are passed over if it reaches what clients were told is safe. Dropped only when every expected storage
-// has answered that it holds no byte. A length below what clients were told is never chosen. As HDFS's syncBlock, but for the reboots.
+// Only replicas of oldest_stamp or above are considered, and none that is corrupt. Sure are FINALIZED, RBW, and RWR whose host has not
+// rebooted since: they have every byte that was acknowledged. With sure ones, those of the highest stamp among them decide: a finalized
+// length, else their minimum, since every acknowledged byte is on all nodes of a pipeline. Replicas without a byte decide nothing while
+// others have some: nothing was acknowledged then. A newer pipeline that never came to stand may have left replicas of a higher stamp that
+// are not sure; they follow if they reach.
+//
+// With none sure: when every expected storage has answered, the longest of the highest stamp; the others may have lost what it has. It may
+// be shorter than what clients were told, if every host has lost its power: then nobody has more. Storages that are long dead are passed
+// over if it reaches what clients were told. Dropped only when every expected storage has answered that it holds no byte. In all other
+// cases a length below what clients were told is never chosen, nor one below what was closed. As HDFS's syncBlock, but for the reboots.
 //
 // The error says who stands in the way: kRetriable while an answer is missing, kReplicaNotFound when all answers together are not enough.
 absl::StatusOr<RecoveryPlan> PlanRecovery(const RecoveryQuestion& question, const std::vector<ReplicaAnswer>& answers);

@@ -83,13 +83,48 @@ TEST(RecoveryPlan, SafeBytesAreNeverCut) {
   ExpectPlan({.known_length = 700}, {Found(kRbw, 700)}, 700, {0});
 }
 
+TEST(RecoveryPlan, WhatNobodyHasAnyMoreIsCutOnlyWhenAllHaveAnsweredAndNoneIsSure) {
+  const std::vector<ReplicaAnswer> unsure = {Found(kRwr, 512, false), Found(kRwr, 1024, false), None()};
+  ExpectPlan({.known_length = 1500}, unsure, 1024, {1});
+  EXPECT_THAT(PlanRecovery({.known_length = 1500}, {unsure[0], unsure[1], Silent()}), HasKind(ErrorKind::kRetriable));
+  EXPECT_THAT(PlanRecovery({.known_length = 1500, .unreachable = 1, .long_dead = 1}, unsure), HasKind(ErrorKind::kRetriable));
+  // A closed file's bytes were on disk; a corrupt replica may hold what is missing.
+  EXPECT_THAT(PlanRecovery({.known_length = 1500, .closed_length = 1025}, unsure), HasKind(ErrorKind::kReplicaNotFound));
+  ExpectPlan({.known_length = 1500, .closed_length = 1024}, unsure, 1024, {1});
+  ReplicaAnswer corrupt = Found(kRwr, 1500, false);
+  corrupt.corrupt = true;
+  EXPECT_THAT(PlanRecovery({.known_length = 1500}, {unsure[0], unsure[1], corrupt}), HasKind(ErrorKind::kReplicaNotFound));
+}
+
+TEST(RecoveryPlan, SureReplicasOfTheStandingPipelineCountBeforeUnsureOnesOfOneThatNeverStood) {
+  // The writer was gone when one node had the new stamp; then that node's host lost its power, and with it acknowledged bytes.
+  const RecoveryQuestion question{.known_length = 300, .oldest_stamp = GenerationStamp(1002)};
+  ExpectPlan(question, {Found(kRwr, 100, false, 1003), Found(kRbw, 500, true, 1002), Silent()}, 500, {1});
+  ExpectPlan(question, {Found(kRwr, 600, false, 1003), Found(kRbw, 500, true, 1002), Silent()}, 500, {0, 1});
+  // Sure at the higher stamp, it decides.
+  ExpectPlan(question, {Found(kRbw, 400, true, 1003), Found(kRbw, 500, true, 1002)}, 400, {0});
+  // Below the pipeline that stands nothing counts.
+  EXPECT_THAT(PlanRecovery(question, {Found(kRbw, 500, true, 1001)}), HasKind(ErrorKind::kReplicaNotFound));
+  // A node that had not a byte when it took the new stamp says nothing against those that have some.
+  ExpectPlan({.oldest_stamp = GenerationStamp(1002)}, {Found(kRbw, 0, true, 1003), Found(kRbw, 500, true, 1002)}, 500, {1});
+}
+
+TEST(RecoveryPlan, ATruncateTakesReplicasThatAnEarlierRoundHasCut) {
+  const RecoveryQuestion question{.known_length = 1000, .oldest_stamp = GenerationStamp(1001), .new_length = 400};
+  ExpectPlan(question, {Found(kFinalized, 400, true, 1005), Found(kFinalized, 1000, true, 1001)}, 400, {0, 1});
+}
+
 TEST(RecoveryPlan, DroppedOnlyWhenEveryStorageSaidThatItHasNoByte) {
   absl::StatusOr<RecoveryPlan> plan = PlanRecovery({}, {None(), Found(kRbw, 0), None()});
   ASSERT_THAT(plan, IsOk());
   EXPECT_TRUE(plan->drop);
   EXPECT_THAT(PlanRecovery({}, {None(), Silent()}), HasKind(ErrorKind::kRetriable));
   EXPECT_THAT(PlanRecovery({.unreachable = 1, .long_dead = 1}, {None()}), HasKind(ErrorKind::kRetriable));
-  EXPECT_THAT(PlanRecovery({.known_length = 1}, {None(), None()}), HasKind(ErrorKind::kReplicaNotFound));
+  EXPECT_THAT(PlanRecovery({.closed_length = 1}, {None(), None()}), HasKind(ErrorKind::kReplicaNotFound));
+  EXPECT_THAT(PlanRecovery({.known_length = 1}, {None(), Silent()}), HasKind(ErrorKind::kRetriable));
+  plan = PlanRecovery({.known_length = 1}, {None(), None()});  // Flushed, and every host has lost its power since.
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_TRUE(plan->drop);
   plan = PlanRecovery({}, {});
   ASSERT_THAT(plan, IsOk());
   EXPECT_TRUE(plan->drop);
