@@ -8,6 +8,10 @@
 //   ... the workload ...
 //   attackers.Stop();   // And all links are as they were; daemons come back by themselves.
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "tests/testing/sim_cluster.h"
 #include "tests/testing/sim_network.h"
 
@@ -16,11 +20,14 @@ namespace cairn::testing {
 struct AttackOptions {
   absl::Duration mean_interval = absl::Seconds(2);
   absl::Duration longest_down = absl::Seconds(8);
+  std::function<void(size_t datanode)> on_power_cut = {};
 };
 
 class Attackers {
  public:
-  Attackers(SimCluster* cluster, Random random, AttackOptions options = {}) : cluster_(cluster), random_(random), options_(options) {}
+  Attackers(SimCluster* cluster, Random random, AttackOptions options = {})
+      : cluster_(cluster), random_(random), options_(std::move(options)) {}
+  ~Attackers() { *alive_ = false; }
   Attackers(const Attackers&) = delete;
   Attackers& operator=(const Attackers&) = delete;
 
@@ -48,8 +55,8 @@ class Attackers {
 
   void At(absl::Duration delay, Attack attack) {
     SimWorld& world = cluster_->world();
-    world.executor().PostAt(world.Now() + delay, [this, attack] {
-      if (!stopped_) (this->*attack)();
+    world.executor().PostAt(world.Now() + delay, [this, attack, alive = alive_] {
+      if (*alive && !stopped_) (this->*attack)();
     });
   }
   void Next() {
@@ -71,6 +78,7 @@ class Attackers {
     } else {
       const size_t victim = random_.Below(cluster_->datanode_count());
       power ? cluster_->PowerCutDatanode(victim, down) : cluster_->KillDatanode(victim, down);
+      if (power && options_.on_power_cut) options_.on_power_cut(victim);
     }
     ++crashes_;
   }
@@ -94,6 +102,7 @@ class Attackers {
   SimCluster* const cluster_;
   Random random_;
   const AttackOptions options_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For attacks that are due after the end.
   bool stopped_ = false;
   int crashes_ = 0;
   int cuts_ = 0;

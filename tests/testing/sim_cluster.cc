@@ -69,7 +69,9 @@ void SimCluster::StartNamenode() {
   options.replicas.stale_after = options_.dead_after / 2;
   options.replicas.dead_after = options_.dead_after;
   options.replicas.acknowledged_grace = absl::Seconds(10);
-  options.leases.hard_limit = absl::Minutes(10);
+  options.clients.limits.lease_soft_limit = options_.lease_soft_limit;
+  options.leases.hard_limit = options_.lease_hard_limit;
+  options.replicas.recovery_round = options_.recovery_round;
   namenode_.registry = std::make_unique<metrics::Registry>();
   auto started = namenode::Namenode::Start(std::move(options), namenode_.process, namenode_.registry.get());
   MustBeOk(started.status(), "NameNode");
@@ -174,7 +176,7 @@ bool SimCluster::AllUp() const {
          std::none_of(datanodes_.begin(), datanodes_.end(), [](const Daemon& d) { return d.restart_at.has_value(); });
 }
 
-std::shared_ptr<client::ClientCore> SimCluster::NewClientCore() {
+ClientOptions SimCluster::OptionsOfClients() const {
   ClientOptions options;
   options.user = "sim";
   options.close_sync = options_.close_sync;
@@ -183,7 +185,17 @@ std::shared_ptr<client::ClientCore> SimCluster::NewClientCore() {
   options.retry_budget = options_.retry_budget;
   options.call_timeout = absl::Seconds(5);
   options.socket_timeout = absl::Seconds(10);
-  return std::make_shared<client::ClientCore>(options, client_process_, client_api_.get(), nullptr);
+  return options;
+}
+
+std::shared_ptr<client::ClientCore> SimCluster::NewClientCore() {
+  return std::make_shared<client::ClientCore>(OptionsOfClients(), client_process_, client_api_.get(), nullptr);
+}
+
+std::shared_ptr<client::ClientCore> SimCluster::NewClientCoreOn(SimMachine* machine) {
+  SimProcess* const process = machine->StartProcess();
+  const auto api = std::make_shared<SimClientNamenode>(process, client_service_.get());
+  return std::make_shared<client::ClientCore>(OptionsOfClients(), process, api.get(), api);
 }
 
 void SimCluster::AskFromElsewhere() {

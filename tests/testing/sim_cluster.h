@@ -37,6 +37,9 @@ struct SimClusterOptions {
   absl::Duration dead_after = absl::Seconds(20);
   CloseSync close_sync = CloseSync::kData;
   absl::Duration retry_budget = absl::Minutes(5);
+  absl::Duration lease_soft_limit = absl::Minutes(1);
+  absl::Duration lease_hard_limit = absl::Minutes(10);
+  absl::Duration recovery_round = absl::Seconds(10);  // The first; each further one takes twice as long.
 };
 
 class SimCluster {
@@ -51,7 +54,8 @@ class SimCluster {
   SimMachine* namenode_machine() { return namenode_.machine; }
   SimMachine* datanode_machine(size_t index) { return datanodes_[index].machine; }
   SimMachine* client_machine() { return client_machine_; }
-  // Null while it is down.
+  // Null while they are down.
+  namenode::Namenode* namenode() { return namenode_.namenode.get(); }
   datanode::Datanode* datanode(size_t index) { return datanodes_[index].datanode.get(); }
 
   // kill -9, or a power cut; the daemon comes back after `down_for`. No effect while it is down. From tasks too.
@@ -68,6 +72,8 @@ class SimCluster {
 
   // Of one client process; its core is for coroutines, on its executors.
   std::shared_ptr<client::ClientCore> NewClientCore();
+  // The same as a process of its own on `machine`, which may be killed or cut off.
+  std::shared_ptr<client::ClientCore> NewClientCoreOn(SimMachine* machine);
   // Waits until every block has all its replicas and no deletion is pending, as the NameNode sees it.
   bool Settle(absl::Duration limit);
   v1::ClusterReportResponse Report();
@@ -95,10 +101,11 @@ class SimCluster {
     std::unique_ptr<namenode::Namenode> namenode;
     std::unique_ptr<datanode::Datanode> datanode;
     std::unique_ptr<SimService<api::InterDatanode>> peer_service;  // Of a DataNode.
-    std::optional<SteadyTime> restart_at;  // Set while it is down.
+    std::optional<SteadyTime> restart_at;                          // Set while it is down.
     bool running() const { return namenode != nullptr || datanode != nullptr; }
   };
 
+  ClientOptions OptionsOfClients() const;
   void Down(Daemon* daemon, bool power_cut, absl::Duration down_for);
   void StartNamenode();
   void StartDatanode(Daemon* daemon);
