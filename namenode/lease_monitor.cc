@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "common/error.h"
 #include "common/log.h"
 #include "common/mutex.h"
@@ -32,8 +34,15 @@ bool IsDeletedIfAbandoned(std::string_view row) {
 }  // namespace
 
 struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
+  struct Limits {
+    absl::Duration soft, hard;
+  };
   State(Options options_in, NamespaceAccess* space_in, Executor* executor_in)
-      : options(options_in), space(space_in), executor(executor_in), started_at(executor_in->clock().Now()) {}
+      : options(options_in),
+        space(space_in),
+        executor(executor_in),
+        started_at(executor_in->clock().Now()),
+        limits({options_in.soft_limit, options_in.hard_limit}) {}
 
   const Options options;
   NamespaceAccess* const space;
@@ -41,6 +50,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   const SteadyTime started_at;
 
   mutable Mutex mu;
+  Limits limits ABSL_GUARDED_BY(mu);
   std::map<std::string, SteadyTime, std::less<>> renewed ABSL_GUARDED_BY(mu);
   Stats published ABSL_GUARDED_BY(mu);
 
@@ -68,12 +78,18 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     return executor->clock().Now() - (found == renewed.end() ? started_at : found->second);
   }
 
+  Limits LimitsNow() const {
+    MutexLock lock(mu);
+    return limits;
+  }
+
   // One page of the walk. Its expiries are answered before the next begins, so that the queue of the writer holds one page at most.
   void Page() {
     if (stopping) return;
     std::vector<v1::Mutation> expired;
     std::vector<BlockId> blocks;
     bool more = false;
+    const Limits now = LimitsNow();
     {
       const std::shared_ptr<const ReadView> view = space->Snapshot();
       const auto cursor = view->Scan(Family::kLease, next_key, "");
@@ -93,7 +109,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
           continue;
         }
         const absl::Duration idle = IdleOf(lease->holder);
-        if (idle < options.soft_limit || (idle < options.hard_limit && !IsDeletedIfAbandoned(cursor->value()))) continue;
+        if (idle < now.soft || (idle < now.hard && !IsDeletedIfAbandoned(cursor->value()))) continue;
         v1::Mutation& mutation = expired.emplace_back();
         mutation.mutable_expire_lease()->set_holder(std::string(lease->holder));
         mutation.mutable_expire_lease()->set_inode_id(lease->id.value());
@@ -136,8 +152,9 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     const SteadyTime now = executor->clock().Now();
     next_key.clear();
     MutexLock lock(mu);
+    const absl::Duration limit = limits.hard;
     // A holder that is forgotten counts as silent since the start, which is longer still.
-    std::erase_if(renewed, [&](const auto& item) { return now - item.second >= options.hard_limit; });
+    std::erase_if(renewed, [&](const auto& item) { return now - item.second >= limit; });
     published.holders = renewed.size();
     published.leases = std::exchange(rows_seen, 0);
     published.recovering = std::exchange(recovering, 0);
@@ -153,9 +170,16 @@ void LeaseMonitor::Start() {
   state_->executor->Post([state = state_] { state->GoOn(); });
 }
 
+void LeaseMonitor::SetLimits(absl::Duration soft_limit, absl::Duration hard_limit) {
+  MutexLock lock(state_->mu);
+  state_->limits = {soft_limit, hard_limit};
+}
+
 absl::Status LeaseMonitor::Renew(const std::string& holder) {
-  if (holder.empty() || holder.size() > kMaxHolderBytes)
-    return MakeError(ErrorKind::kInvalidArgument, "a lease is renewed under the client's name, which is missing or too long");
+  if (holder.empty()) return MakeError(ErrorKind::kInvalidArgument, "renewLease: the client name is missing");
+  if (holder.size() > kMaxHolderBytes)
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("renewLease: a client name of {} bytes is too long (at most {})", holder.size(), kMaxHolderBytes));
   const SteadyTime now = state_->executor->clock().Now();
   MutexLock lock(state_->mu);
   const auto found = state_->renewed.find(holder);
@@ -164,7 +188,9 @@ absl::Status LeaseMonitor::Renew(const std::string& holder) {
     return absl::OkStatus();
   }
   if (state_->renewed.size() >= state_->options.max_holders)
-    return MakeError(ErrorKind::kBusy, "too many clients hold leases on this NameNode");
+    return MakeError(
+        ErrorKind::kBusy,
+        fmt::format("renewLease: {} clients hold leases on this NameNode, as many as it keeps; try again later", state_->renewed.size()));
   state_->renewed.emplace(holder, now);
   state_->published.holders = state_->renewed.size();
   return absl::OkStatus();
@@ -176,7 +202,7 @@ void LeaseMonitor::SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)
 
 absl::Duration LeaseMonitor::IdleOf(std::string_view holder) const { return state_->IdleOf(holder); }
 
-absl::Duration LeaseMonitor::soft_limit() const { return state_->options.soft_limit; }
+absl::Duration LeaseMonitor::soft_limit() const { return state_->LimitsNow().soft; }
 
 LeaseMonitor::Stats LeaseMonitor::stats() const {
   MutexLock lock(state_->mu);

@@ -49,6 +49,8 @@ class LeaseMonitor {
   // Before Start. Called on the executor.
   void SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering);
   void Start();
+  // Instead of those in options, for pages of the walk that begin from now on.
+  void SetLimits(absl::Duration soft_limit, absl::Duration hard_limit);
   // The holder is alive. Cheap; does not block.
   absl::Status Renew(const std::string& holder);
   // For how long a holder has been silent, as far as this NameNode can know.

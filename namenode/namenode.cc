@@ -84,6 +84,12 @@ void StopAndWait(Env* env, Stop stop) {
   env->BlockUntil([&] { return done->load(); }, SteadyTime::Infinite());
 }
 
+TrashEmptier::Options TrashOptionsOf(const NamenodeOptions& options) {
+  TrashEmptier::Options trash = options.trash;
+  trash.limits = ToMutationLimits(options.clients.limits);
+  return trash;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions options, Env* env, metrics::Registry* registry) {
@@ -144,11 +150,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.leases->SetOnRecovering([replicas = parts.replicas.get()](std::vector<BlockId> blocks) { replicas->OnBlocksChanged(blocks); });
   parts.retries = std::make_unique<RetrySweeper>(parts.options.retries, parts.space.get(), parts.background_executor.get());
   parts.limits = std::make_unique<LimitWatch>(parts.space.get());
-  TrashEmptier::Options trash = parts.options.trash;
-  trash.limits = ToMutationLimits(parts.options.clients.limits);
-  parts.trash = std::make_unique<TrashEmptier>(trash, parts.space.get(), parts.background_executor.get());
-  parts.groups = std::make_unique<GroupMapping>(
-      parts.options.groups, [env](const std::string& user) { return env->GroupsOf(user); }, &env->clock());
+  parts.trash = std::make_unique<TrashEmptier>(TrashOptionsOf(parts.options), parts.space.get(), parts.background_executor.get());
+  parts.groups =
+      std::make_unique<GroupMapping>(parts.options.groups, [env](const std::string& user) { return env->GroupsOf(user); }, &env->clock());
   parts.options.clients.groups = parts.groups.get();
   parts.clients = std::make_unique<ClientService>(parts.options.clients, identity, parts.space.get(), parts.replicas.get(),
                                                   parts.leases.get(), readers, &env->clock());
@@ -163,10 +167,8 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.admin->SetNamespace(parts.space.get(), parts.checkpoints.get());
   parts.admin->SetLeases(parts.leases.get(), parts.checkpoint_executor.get());
   parts.admin->SetReclaimer(parts.reclaimer.get());
-  const ClientService::Options& clients = parts.options.clients;
-  const CallerResolver callers({clients.superuser, clients.supergroup, clients.limits.permissions_enabled}, clients.groups);
-  parts.admin->SetSuperuserCheck([callers](const std::string& user) {
-    const ResolvedCaller caller = callers.Resolve(user);
+  parts.admin->SetSuperuserCheck([callers = &parts.clients->callers()](const std::string& user) {
+    const ResolvedCaller caller = callers->Resolve(user);
     return caller.superuser || !caller.enforced;
   });
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.disk.get(), parts.reclaimer.get(),
@@ -186,9 +188,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
         "cairn_near_limit", "Directories and files at 80 % of a limit or more.", {{"limit", name}},
         [limits = parts.limits.get(), limit_key = key] { return static_cast<double>(limits->Near(limit_key)); }));
   }
-  parts.gauges.push_back(registry->NewCallbackGauge(
-      "cairn_replication_works", "Files whose changed replication is still to be written to their blocks.", {},
-      [spreader = parts.spreader.get()] { return static_cast<double>(spreader->stats().pending); }));
+  parts.gauges.push_back(
+      registry->NewCallbackGauge("cairn_replication_works", "Files whose changed replication is still to be written to their blocks.", {},
+                                 [spreader = parts.spreader.get()] { return static_cast<double>(spreader->stats().pending); }));
   parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
   if (!parts.options.audit.file.empty()) {
@@ -222,6 +224,9 @@ void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
   reconfiguration->SetTaker([parts = parts_.get()](const Config& config) {
     const NamenodeOptions options = NamenodeOptionsFrom(config);
     parts->clients->Reload(options.clients);
+    parts->leases->SetLimits(options.clients.limits.lease_soft_limit, options.leases.hard_limit);
+    parts->trash->Reload(TrashOptionsOf(options));
+    parts->writer->SetGather(options.writer.gather);
     parts->disk->SetReserved(options.disk.reserved_bytes);
     if (const auto level = log::LevelFromName(config.GetString("cairn.log.level"))) log::SetLevel(*level);
   });

@@ -33,7 +33,7 @@ using Group = std::vector<Pending>;
 
 struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   Impl(Options opts, MetaStore* s, Journal* j, Executor* e, const Clock* c, ApplyFunction f)
-      : options(opts), store(s), journal(j), executor(e), clock(c), apply(std::move(f)) {}
+      : options(opts), store(s), journal(j), executor(e), clock(c), apply(std::move(f)), gather_ns(absl::ToInt64Nanoseconds(opts.gather)) {}
 
   void Submit(v1::Mutation mutation, Done done) ABSL_LOCKS_EXCLUDED(mu);
   void ScheduleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -75,6 +75,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   Observer observer;
   CommitObserver commit_observer;
 
+  std::atomic<int64_t> gather_ns;
   std::atomic<uint64_t> batches{0};
   std::atomic<uint64_t> mutations{0};
   std::atomic<uint64_t> acted{0};
@@ -121,13 +122,14 @@ void NamespaceWriter::Impl::ScheduleLocked() {
 // True if this turn is put off: another comes when enough are queued, or the first has waited long enough.
 bool NamespaceWriter::Impl::Gathers() {
   const size_t enough = std::min(company / 2, options.max_batch);
-  if (options.gather <= absl::ZeroDuration() || enough <= 1) return false;
+  const absl::Duration gather = absl::Nanoseconds(gather_ns.load(std::memory_order_relaxed));
+  if (gather <= absl::ZeroDuration() || enough <= 1) return false;
   const SteadyTime now = clock->Now();
   SteadyTime until;
   {
     const MutexLock lock(mu);
     if (stopping || queue.empty() || queue.size() >= enough) return false;
-    until = queue.front().queued_at + options.gather;
+    until = queue.front().queued_at + gather;
     if (until <= now) return false;
     wanted = enough;
   }
@@ -301,6 +303,10 @@ void NamespaceWriter::SetObserver(Observer observer) { impl_->observer = std::mo
 void NamespaceWriter::SetCommitObserver(CommitObserver observer) { impl_->commit_observer = std::move(observer); }
 
 void NamespaceWriter::Submit(v1::Mutation mutation, Done done) { impl_->Submit(std::move(mutation), std::move(done)); }
+
+void NamespaceWriter::SetGather(absl::Duration gather) {
+  impl_->gather_ns.store(absl::ToInt64Nanoseconds(gather), std::memory_order_relaxed);
+}
 
 bool NamespaceWriter::read_only() const {
   const MutexLock lock(impl_->mu);

@@ -29,8 +29,8 @@ namespace cairn::namenode {
 // line. The same when Apply cannot read the store, but then nothing of the batch was written, so its waiters get kReadOnly too.
 // Resume, after the store was brought back, is the way out.
 //
-// Submit, stats, read_only, failure and Hold are thread-safe. Destroy it after Stop has called back, or when the executor runs nothing any
-// more.
+// Submit, SetGather, stats, read_only, failure and Hold are thread-safe. Destroy it after Stop has called back, or when the executor runs
+// nothing any more.
 class NamespaceWriter {
  public:
   struct Options {
@@ -82,7 +82,8 @@ class NamespaceWriter {
   void SetCommitObserver(CommitObserver observer);
   // `done` gets the result, with a refusal turned into its Status; runs on the writer's executor. time_ms is set by the writer when 0.
   void Submit(v1::Mutation mutation, Done done);
-  bool read_only() const;  // Failed or held.
+  void SetGather(absl::Duration gather);  // Instead of options.gather, from now on.
+  bool read_only() const;                 // Failed or held.
   // Why it went read-only by itself; OK if it has not.
   absl::Status failure() const;
   // Answers new changes with `refusal` from now on (those queued go on), until it is called with OK.

@@ -34,8 +34,8 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
         space(space_in),
         executor(executor_in) {}
 
-  const Options options;
-  const absl::Duration every;
+  Options options;       // The executor's once started, as `every`.
+  absl::Duration every;  // 0: there is no trash.
   NamespaceAccess* const space;
   Executor* const executor;
   std::atomic<uint64_t> passes{0};
@@ -54,7 +54,7 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
 
   // To the next multiple of the interval, so that a NameNode that is restarted often empties the trash all the same.
   void Schedule() {
-    if (stopping) return;
+    if (stopping || every <= absl::ZeroDuration()) return;
     const absl::Duration since = executor->clock().WallNow() - absl::UnixEpoch();
     const absl::Duration rest = since % every;
     timer = executor->PostAt(executor->clock().Now() + every - rest, [self = shared_from_this()] {
@@ -171,8 +171,19 @@ TrashEmptier::TrashEmptier(Options options, NamespaceAccess* space, Executor* ex
 TrashEmptier::~TrashEmptier() = default;
 
 void TrashEmptier::Start() {
-  if (state_->every <= absl::ZeroDuration()) return;
   state_->executor->Post([state = state_] { state->Schedule(); });
+}
+
+void TrashEmptier::Reload(Options options) {
+  state_->executor->Post([state = state_, options = std::move(options)]() mutable {
+    // Some of its actions may wait to be done: their end schedules the next.
+    const bool idle = !state->in_flight;
+    state->options = std::move(options);
+    state->every = TrashCheckpointInterval(state->options.interval, state->options.checkpoint_interval);
+    if (!idle) return;
+    if (state->timer != 0) state->executor->CancelTimer(std::exchange(state->timer, 0));
+    state->Schedule();
+  });
 }
 
 TrashEmptier::Stats TrashEmptier::stats() const {

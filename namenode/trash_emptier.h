@@ -38,6 +38,8 @@ class TrashEmptier {
   TrashEmptier& operator=(const TrashEmptier&) = delete;
 
   void Start();
+  // Goes on with these intervals and limits; a pass that is under way is ended with the old ones.
+  void Reload(Options options);
   Stats stats() const;
   // Submits nothing more, then calls `then` on the executor, when nothing is under way.
   void Stop(absl::AnyInvocable<void()> then);

@@ -11,32 +11,34 @@ void ResolvedCaller::Fill(v1::Mutation* mutation) const {
   if (groups != nullptr) *mutation->mutable_groups() = *groups;
 }
 
-bool CallerResolver::Begin(const std::string& user, ResolvedCaller* caller) const {
+bool CallerResolver::Begin(const Options& options, const std::string& user, ResolvedCaller* caller) const {
   caller->user = user;
-  caller->enforced = options_.permissions_enabled;
-  caller->superuser = !user.empty() && user == options_.superuser;
+  caller->enforced = options.permissions_enabled;
+  caller->superuser = !user.empty() && user == options.superuser;
   // A superuser's groups decide nothing, so nobody is asked for them.
   return !caller->superuser && groups_ != nullptr;
 }
 
-void CallerResolver::SetGroups(std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller) const {
+void CallerResolver::SetGroups(const Options& options, std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller) {
   caller->groups = std::move(groups);
   const Caller::Groups& names = *caller->groups;
-  caller->superuser = !options_.supergroup.empty() && std::find(names.begin(), names.end(), options_.supergroup) != names.end();
+  caller->superuser = !options.supergroup.empty() && std::find(names.begin(), names.end(), options.supergroup) != names.end();
 }
 
 ResolvedCaller CallerResolver::Resolve(const std::string& user) const {
+  const std::shared_ptr<const Options> options = options_.Get();
   ResolvedCaller caller;
-  if (Begin(user, &caller)) SetGroups(groups_->GroupsOf(user), &caller);
+  if (Begin(*options, user, &caller)) SetGroups(*options, groups_->GroupsOf(user), &caller);
   return caller;
 }
 
 std::optional<ResolvedCaller> CallerResolver::ResolveKnown(const std::string& user) const {
+  const std::shared_ptr<const Options> options = options_.Get();
   std::optional<ResolvedCaller> caller(std::in_place);
-  if (!Begin(user, &*caller)) return caller;
+  if (!Begin(*options, user, &*caller)) return caller;
   std::shared_ptr<const Caller::Groups> groups = groups_->KnownGroupsOf(user);
   if (groups == nullptr) return std::nullopt;
-  SetGroups(std::move(groups), &*caller);
+  SetGroups(*options, std::move(groups), &*caller);
   return caller;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cairn/namespace.pb.h"
 #include "namenode/frontdoor/group_mapping.h"
+#include "namenode/frontdoor/live_value.h"
 #include "namenode/namespace/permission.h"
 
 namespace cairn::namenode {
@@ -31,7 +32,10 @@ class CallerResolver {
     bool permissions_enabled = false;       // dfs.permissions.enabled.
   };
   // `groups` outlives this; null: nobody is in a group.
-  CallerResolver(Options options, GroupMapping* groups) : options_(std::move(options)), groups_(groups) {}
+  CallerResolver(Options options, GroupMapping* groups) : options_(std::make_shared<const Options>(std::move(options))), groups_(groups) {}
+
+  // Of those who are resolved from now on.
+  void SetOptions(Options options) { options_.Set(std::make_shared<const Options>(std::move(options))); }
 
   ResolvedCaller Resolve(const std::string& user) const;
   // Nothing if the system would have to be asked for his groups: never blocks.
@@ -39,10 +43,10 @@ class CallerResolver {
 
  private:
   // False if he needs no groups.
-  bool Begin(const std::string& user, ResolvedCaller* caller) const;
-  void SetGroups(std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller) const;
+  bool Begin(const Options& options, const std::string& user, ResolvedCaller* caller) const;
+  static void SetGroups(const Options& options, std::shared_ptr<const Caller::Groups> groups, ResolvedCaller* caller);
 
-  const Options options_;
+  LiveValue<Options> options_;
   GroupMapping* const groups_;
 };
 

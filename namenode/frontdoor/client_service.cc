@@ -40,7 +40,7 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
                              LeaseMonitor* leases, std::vector<Executor*> readers, const Clock* clock)
     : options_(options),
       identity_(std::move(identity)),
-      callers_({options_.superuser, options_.supergroup, options_.limits.permissions_enabled}, options_.groups),
+      callers_(CallersOf(options_), options_.groups),
       space_(space),
       replicas_(replicas),
       leases_(leases),
@@ -51,7 +51,12 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
   CAIRN_CHECK(!identity_.keys.empty(), "a client service needs a block-token key");
 }
 
-void ClientService::Reload(const Options& options) { tunables_.Set(std::make_shared<const Tunables>(options)); }
+void ClientService::Reload(const Options& options) {
+  tunables_.Set(std::make_shared<const Tunables>(options));
+  CallerResolver::Options callers = CallersOf(options);
+  callers.superuser = options_.superuser;  // Who runs the NameNode.
+  callers_.SetOptions(std::move(callers));
+}
 
 void ClientService::StampHeader(v1::ResponseHeader* header) const { header->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow())); }
 
@@ -97,7 +102,7 @@ void ClientService::RenewLease(api::CallContext context, v1::RenewLeaseRequest r
 void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDefaultsRequest request,
                                       api::Done<v1::GetServerDefaultsResponse> done) {
   static_cast<void>(context);
-  static_cast<void>(request);
+  if (absl::Status status = CheckReadHeader(request.header()); !status.ok()) return done(std::move(status));
   v1::GetServerDefaultsResponse response;
   StampHeader(response.mutable_header());
   const std::shared_ptr<const Tunables> now = tunables();
@@ -107,7 +112,7 @@ void ClientService::GetServerDefaults(api::CallContext context, v1::GetServerDef
   response.set_max_block_size_bytes(now->limits.max_block_size_bytes);
   response.set_cluster_id(identity_.cluster_id);
   response.set_pool_id(identity_.pool_id);
-  response.set_trash_interval_ms(absl::ToInt64Milliseconds(options_.trash_interval));
+  response.set_trash_interval_ms(absl::ToInt64Milliseconds(now->trash_interval));
   done(std::move(response));
 }
 
@@ -119,7 +124,8 @@ absl::Status ClientService::TryGetFileInfo(Call<v1::GetFileInfoRequest, v1::GetF
 }
 
 absl::Status ClientService::TryList(Call<v1::ListRequest, v1::ListResponse>& call) {
-  const uint32_t limit = call.request.limit() == 0 ? options_.list_limit : std::min(call.request.limit(), options_.list_limit);
+  const uint32_t most = tunables()->list_limit;
+  const uint32_t limit = call.request.limit() == 0 ? most : std::min(call.request.limit(), most);
   // A long listing would keep this thread from its other calls.
   const uint32_t here = call.reach == Reach::kMemory ? std::min(limit, kMostEntriesInMemory) : limit;
   ASSIGN_OR_RETURN(Listing listing, ListDirectory(*call.view, call.request.path(), call.request.start_after(), here, call.who->caller()));

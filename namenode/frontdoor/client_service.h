@@ -55,7 +55,10 @@ class ClientService : public api::ClientNamenode {
   void SetCallObserver(CallObserver observer) { observer_ = std::move(observer); }  // Before the first call.
   void SetAuditLog(AuditLog* log) { audit_ = log; }                                 // Before the first call; outlives this.
 
-  // Takes the limits and defaults of `options` for all calls that begin from now on. Thread-safe.
+  // Who a caller is, as the calls see it.
+  const CallerResolver& callers() const { return callers_; }
+
+  // Takes the limits, defaults, rights and intervals of `options` for all calls that begin from now on. Thread-safe.
   void Reload(const Options& options);
 
 #define CAIRN_DECLARE_CALL(Name) \
@@ -91,12 +94,19 @@ class ClientService : public api::ClientNamenode {
         : limits(options.limits),
           mutation_limits(ToMutationLimits(options.limits)),
           default_block_size_bytes(options.default_block_size_bytes),
-          default_replication(options.default_replication) {}
+          default_replication(options.default_replication),
+          list_limit(options.list_limit),
+          trash_interval(options.trash_interval) {}
     const CallLimits limits;
     const v1::Mutation::Limits mutation_limits;
     const uint64_t default_block_size_bytes;
     const uint32_t default_replication;
+    const uint32_t list_limit;
+    const absl::Duration trash_interval;
   };
+  static CallerResolver::Options CallersOf(const Options& options) {
+    return {options.superuser, options.supergroup, options.limits.permissions_enabled};
+  }
   std::shared_ptr<const Tunables> tunables() const { return tunables_.Get(); }
 
   // Checks. Nothing, after an answer, if the call must not go on.
@@ -176,7 +186,7 @@ class ClientService : public api::ClientNamenode {
 
   const Options options_;
   const ReplicaPlane::Identity identity_;
-  const CallerResolver callers_;
+  CallerResolver callers_;
   NamespaceAccess* const space_;
   ReplicaPlane* const replicas_;
   LeaseMonitor* const leases_;
