@@ -126,8 +126,7 @@ TEST_F(RefusedCalls, NumbersOutOfRange) {
 
 TEST_F(RefusedCalls, LeasesNeedAName) {
   without_name_ = true;
-  EXPECT_EQ(Said(&ClientService::RenewLease, v1::RenewLeaseRequest()),
-            "kInvalidArgument: a lease is renewed under the client's name, which is missing or too long");
+  EXPECT_EQ(Said(&ClientService::RenewLease, v1::RenewLeaseRequest()), "kInvalidArgument: renewLease: the client name is missing");
   EXPECT_EQ(Said(&ClientService::Create, Create("/d/n", 0)), "kInvalidArgument: /d/n: create needs a client name of 1 to 65535 bytes");
 }
 
