@@ -45,7 +45,7 @@ absl::Status DiskReserve::PutBack() {
     RETURN_IF_ERROR(file->Sync());
     return files_->SyncDirectory(directory_);
   };
-  const absl::Status written = write();
+  absl::Status written = write();
   if (!written.ok()) {
     IgnoreError(files_->Remove(path_), "the next attempt begins with that");
     return written;

@@ -165,7 +165,7 @@ TEST_F(ManyClients, AllStreamsOfFiftyClientsOpenOnANamenodeOfFewThreads) {
   Latencies files_took;
   std::atomic<int> failed{0};
   AtOnce(kClients, [&](int client) {
-    const auto seed = [client](int stream) { return static_cast<uint64_t>(client * 1000 + stream); };
+    const auto seed = [client](int stream) { return static_cast<uint64_t>(client) * 1000 + static_cast<uint64_t>(stream); };
     std::vector<std::pair<SteadyTime, std::unique_ptr<FileWriter>>> writers;
     for (int stream = 0; stream < streams; ++stream) {
       const SteadyTime began = env_->clock().Now();
@@ -192,7 +192,7 @@ TEST_F(ManyClients, AllStreamsOfFiftyClientsOpenOnANamenodeOfFewThreads) {
   for (const int client : {0, kClients - 1}) {
     const auto read = ReadFile(files_.get(), fmt::format("/pulse/{}/{}", client, streams - 1));
     ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_TRUE(*read == Content(static_cast<uint64_t>(client * 1000 + streams - 1), 64 << 10));
+    EXPECT_TRUE(*read == Content(static_cast<uint64_t>(client) * 1000 + static_cast<uint64_t>(streams - 1), 64 << 10));
   }
 }
 
