@@ -6,6 +6,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "common/env/clock.h"
+#include "common/env/executor.h"
 
 namespace cairn::api {
 
@@ -17,6 +18,9 @@ using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 struct CallContext {
   SteadyTime deadline = SteadyTime::Infinite();  // After it nobody waits for the answer any more.
   std::string peer;                              // Address of the caller, for logs and placement; set by the transport on the serving side.
+  // Set by the transport on the serving side: its thread for this call, from where an answer is cheapest. What is posted must not block, and
+  // hold the call's Done: the queue lives until that was called. Null: there is no such thread.
+  TaskQueue* home = nullptr;
 };
 
 }  // namespace cairn::api

@@ -16,17 +16,22 @@ namespace cairn {
 
 using Task = absl::AnyInvocable<void()>;
 
+// Where work can be handed to. Thread-safe.
+class TaskQueue {
+ public:
+  virtual ~TaskQueue() = default;
+  virtual void Post(Task task) = 0;
+};
+
 // Runs tasks one after another, in the order they were posted: a thread of its own in production, a task queue in
 // simulation. State that only one executor's tasks touch needs no lock.
 //
 // Thread-safe. Tasks may post and may block only on executors meant for it (disk executors, the NameNode's writer).
 // After Stop() of a production executor nothing that is posted runs; tasks already queued are destroyed unrun.
-class Executor {
+class Executor : public TaskQueue {
  public:
   using TimerId = uint64_t;
 
-  virtual ~Executor() = default;
-  virtual void Post(Task task) = 0;
   // Runs `task` at `when` or soon after. The id is never 0.
   virtual TimerId PostAt(SteadyTime when, Task task) = 0;
   // The task will not run, unless it runs or ran already. Unknown ids are ignored.

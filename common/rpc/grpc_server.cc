@@ -3,7 +3,9 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
@@ -23,13 +25,59 @@ struct Method {
   GrpcServer::StreamHandler stream;  // Streams.
 };
 
+// A completion queue with the thread that serves it, and what other threads want that thread to do. An answer that leaves from there wakes
+// nobody when it has been sent; and however many were posted meanwhile, one ring of the alarm brings them all.
+class Poller final : public TaskQueue, public Tag {
+ public:
+  explicit Poller(std::unique_ptr<grpc::ServerCompletionQueue> queue) : queue_(std::move(queue)) {}
+  // Shuts the queue down; returns when it is drained. No call is under way.
+  ~Poller() override {
+    queue_->Shutdown();
+    thread_.reset();
+  }
+  void Start(std::unique_ptr<Executor> thread) {
+    thread_ = std::move(thread);
+    thread_->Post([queue = queue_.get()] { PollUntilShutdown(queue); });
+  }
+  grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
+
+  void Post(Task task) override {
+    const MutexLock lock(mu_);
+    tasks_.push_back(std::move(task));
+    if (!std::exchange(rung_, true)) RingLocked();
+  }
+
+  // The alarm.
+  void Proceed(bool) override {
+    std::vector<Task> tasks;
+    {
+      const MutexLock lock(mu_);
+      tasks.swap(tasks_);
+    }
+    for (Task& task : tasks) std::exchange(task, nullptr)();
+    const MutexLock lock(mu_);
+    rung_ = !tasks_.empty();
+    if (rung_) RingLocked();
+  }
+
+ private:
+  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Tag*>(this)); }
+
+  const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<Executor> thread_;  // Of the owner.
+  Mutex mu_;
+  std::vector<Task> tasks_ ABSL_GUARDED_BY(mu_);
+  bool rung_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);  // Set again only after its tag has come.
+};
+
 }  // namespace
 
 struct GrpcServer::Impl {
   Impl(Options options_in, Env* env_in) : options(std::move(options_in)), env(env_in) {}
 
   class Call;
-  void Accept(grpc::ServerCompletionQueue* queue);
+  void Accept(Poller* poller);
 
   const Options options;
   Env* const env;
@@ -37,8 +85,7 @@ struct GrpcServer::Impl {
   std::map<std::string, Method> methods;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::Server> server;
-  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues;
-  std::vector<std::unique_ptr<Executor>> pollers;
+  std::vector<std::unique_ptr<Poller>> pollers;
 
   Mutex mu;
   CondVar all_ended;
@@ -50,7 +97,7 @@ struct GrpcServer::Impl {
 // started), by the sink and by the handler's answer. An operation is one of the member tags, so a started call allocates nothing more.
 class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_this<Call> {
  public:
-  Call(Impl* impl, grpc::ServerCompletionQueue* queue) : impl_(impl), queue_(queue), stream_(&context_) {
+  Call(Impl* impl, Poller* poller) : impl_(impl), poller_(poller), stream_(&context_) {
     accepted_.call = read_.call = written_.call = finished_.call = this;
     accepted_.on = &Call::OnAccepted;
     read_.on = &Call::OnRead;
@@ -66,7 +113,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
 
   void Start() {
     accepted_.self = shared_from_this();
-    impl_->service.RequestCall(&context_, &stream_, queue_, queue_, &accepted_);
+    impl_->service.RequestCall(&context_, &stream_, poller_->queue(), poller_->queue(), &accepted_);
   }
 
   bool Send(const google::protobuf::MessageLite& message) override {
@@ -95,7 +142,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
 
   void OnAccepted(bool ok) {
     if (!ok) return;  // The server is stopping.
-    impl_->Accept(queue_);
+    impl_->Accept(poller_);
     const auto found = impl_->methods.find(context_.method());
     if (found == impl_->methods.end()) {
       Finish(absl::UnimplementedError(fmt::format("no method {}; is this the right port and version?", context_.method())));
@@ -115,6 +162,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
     api::CallContext context;
     context.deadline = FromGrpcDeadline(impl_->env->clock(), context_.raw_deadline());
     context.peer = context_.peer();
+    context.home = poller_;
     return context;
   }
 
@@ -208,7 +256,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   }
 
   Impl* const impl_;
-  grpc::ServerCompletionQueue* const queue_;
+  Poller* const poller_;
   grpc::GenericServerContext context_;           // Read by the poller only.
   grpc::GenericServerAsyncReaderWriter stream_;  // Operations are thread-safe; mu_ orders writes and the finish.
   Op accepted_, read_, written_, finished_;      // Each owned by the completion queue while started.
@@ -229,12 +277,12 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   grpc::Status final_ ABSL_GUARDED_BY(mu_);
 };
 
-void GrpcServer::Impl::Accept(grpc::ServerCompletionQueue* queue) {
+void GrpcServer::Impl::Accept(Poller* poller) {
   {
     MutexLock lock(mu);
     if (stopping) return;
   }
-  std::make_shared<Call>(this, queue)->Start();
+  std::make_shared<Call>(this, poller)->Start();
 }
 
 GrpcServer::GrpcServer(Options options, Env* env) : impl_(std::make_unique<Impl>(std::move(options), env)) { LockWithoutDeadlockSearch(); }
@@ -264,23 +312,21 @@ absl::StatusOr<HostPort> GrpcServer::Start() {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.RegisterAsyncGenericService(&impl_->service);
-  for (size_t i = 0; i < impl_->options.pollers; ++i) impl_->queues.push_back(builder.AddCompletionQueue());
+  for (size_t i = 0; i < impl_->options.pollers; ++i) impl_->pollers.push_back(std::make_unique<Poller>(builder.AddCompletionQueue()));
   impl_->server = builder.BuildAndStart();
   if (impl_->server == nullptr || port == 0)
     return absl::UnavailableError(fmt::format("cannot listen on {}: the port is taken or the address is not this machine's", address));
-  for (size_t i = 0; i < impl_->queues.size(); ++i) {
-    grpc::ServerCompletionQueue* queue = impl_->queues[i].get();
-    for (size_t n = 0; n < impl_->options.calls_waiting; ++n) impl_->Accept(queue);
-    impl_->pollers.push_back(impl_->env->executors().NewExecutor(fmt::format("grpc-srv-{}", i)));
-    impl_->pollers.back()->Post([queue] { PollUntilShutdown(queue); });
+  for (size_t i = 0; i < impl_->pollers.size(); ++i) {
+    Poller* const poller = impl_->pollers[i].get();
+    for (size_t n = 0; n < impl_->options.calls_waiting; ++n) impl_->Accept(poller);
+    poller->Start(impl_->env->executors().NewExecutor(fmt::format("grpc-srv-{}", i)));
   }
   return HostPort{impl_->options.bind.host, static_cast<uint16_t>(port)};
 }
 
 void GrpcServer::Stop() {
   if (impl_->server == nullptr) {
-    for (auto& queue : impl_->queues) queue->Shutdown();
-    impl_->queues.clear();
+    impl_->pollers.clear();
     return;
   }
   AssertMayBlock("stopping a gRPC server");
@@ -293,9 +339,7 @@ void GrpcServer::Stop() {
     MutexLock lock(impl_->mu);
     while (impl_->calls > 0) impl_->all_ended.Wait(impl_->mu);
   }
-  for (auto& queue : impl_->queues) queue->Shutdown();
   impl_->pollers.clear();  // Each ends when its queue is drained.
-  impl_->queues.clear();
   impl_->server.reset();
 }
 
