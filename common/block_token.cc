@@ -1,10 +1,14 @@
 #include "common/block_token.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/hmac.h>
+#include <openssl/evp.h>
+
+#include <array>
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/error.h"
 
 namespace cairn {
@@ -24,12 +28,28 @@ uint64_t LoadBigEndian(std::string_view in) {
   return value;
 }
 
-std::string Mac(std::string_view secret, std::string_view message) {
-  std::string mac(kMacBytes, '\0');
-  unsigned int size = kMacBytes;
-  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-       reinterpret_cast<unsigned char*>(mac.data()), &size);
+const unsigned char* Bytes(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+
+EVP_MAC_CTX* NewMac(std::string_view secret) {
+  static EVP_MAC* const hmac = EVP_MAC_fetch(nullptr, OSSL_MAC_NAME_HMAC, nullptr);
+  CAIRN_CHECK(hmac != nullptr, "OpenSSL has no HMAC");
+  EVP_MAC_CTX* const mac = EVP_MAC_CTX_new(hmac);
+  std::string digest = "SHA256";
+  const std::array<OSSL_PARAM, 2> parameters = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest.data(), 0),
+                                                OSSL_PARAM_construct_end()};
+  CAIRN_CHECK(mac != nullptr && EVP_MAC_init(mac, Bytes(secret), secret.size(), parameters.data()) == 1, "OpenSSL has no HMAC-SHA256");
   return mac;
+}
+
+// Leaves `mac` begun anew with its key.
+std::string MacOf(EVP_MAC_CTX* mac, std::string_view message) {
+  std::string out(kMacBytes, '\0');
+  size_t size = 0;
+  const bool made = EVP_MAC_update(mac, Bytes(message), message.size()) == 1 &&
+                    EVP_MAC_final(mac, reinterpret_cast<unsigned char*>(out.data()), &size, out.size()) == 1 &&
+                    EVP_MAC_init(mac, nullptr, 0, nullptr) == 1;
+  CAIRN_CHECK(made && size == kMacBytes, "HMAC-SHA256 failed");
+  return out;
 }
 
 absl::Status Refused(std::string message, std::string reason, BlockId block) {
@@ -43,9 +63,14 @@ absl::Status Refused(std::string message, std::string reason, BlockId block) {
 
 }  // namespace
 
-std::string SealBlockToken(const v1::BlockTokenKey& key, const BlockTokenClaims& claims) {
+BlockTokenSealer::BlockTokenSealer(const v1::BlockTokenKey& key) : key_id_(key.id()), mac_(NewMac(key.secret())) {}
+
+BlockTokenSealer::~BlockTokenSealer() { EVP_MAC_CTX_free(mac_); }
+
+std::string BlockTokenSealer::Seal(const BlockTokenClaims& claims) const {
   std::string token(1, kVersion);
-  AppendBigEndian(key.id(), 4, token);
+  token.reserve(kClaimsBytes + kMacBytes);
+  AppendBigEndian(key_id_, 4, token);
   std::string pool = claims.pool_id;
   pool.resize(16);
   token += pool;
@@ -54,9 +79,12 @@ std::string SealBlockToken(const v1::BlockTokenKey& key, const BlockTokenClaims&
   token += static_cast<char>(claims.modes);
   AppendBigEndian(claims.epoch.value(), 8, token);
   AppendBigEndian(static_cast<uint64_t>(claims.expires_ms), 8, token);
-  token += Mac(key.secret(), token);
+  const MutexLock lock(mu_);
+  token += MacOf(mac_, token);
   return token;
 }
+
+std::string SealBlockToken(const v1::BlockTokenKey& key, const BlockTokenClaims& claims) { return BlockTokenSealer(key).Seal(claims); }
 
 absl::Status CheckBlockToken(std::string_view token, const std::vector<v1::BlockTokenKey>& keys, std::string_view pool_id, BlockId block,
                              GenerationStamp stamp, TokenMode mode, int64_t now_ms) {
@@ -67,7 +95,9 @@ absl::Status CheckBlockToken(std::string_view token, const std::vector<v1::Block
   for (const v1::BlockTokenKey& candidate : keys)
     if (candidate.id() == key_id) key = &candidate;
   if (key == nullptr) return Refused(fmt::format("key {} is not known here", key_id), "UNKNOWN_KEY", block);
-  const std::string expected = Mac(key->secret(), token.substr(0, kClaimsBytes));
+  EVP_MAC_CTX* const mac = NewMac(key->secret());
+  const std::string expected = MacOf(mac, token.substr(0, kClaimsBytes));
+  EVP_MAC_CTX_free(mac);
   if (CRYPTO_memcmp(expected.data(), token.data() + kClaimsBytes, kMacBytes) != 0) return Refused("forged or damaged", "BAD_TOKEN", block);
   if (token.substr(5, 16) != pool_id) return Refused("for another pool", "WRONG_POOL", block);
   if (const uint64_t id = LoadBigEndian(token.substr(21, 8)); id != block.value())

@@ -9,6 +9,9 @@
 #include "absl/time/time.h"
 #include "cairn/datanode_namenode.pb.h"
 #include "common/ids.h"
+#include "common/mutex.h"
+
+extern "C" struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX.
 
 namespace cairn {
 
@@ -25,6 +28,23 @@ struct BlockTokenClaims {
   int64_t expires_ms = 0;
 };
 
+// Seals tokens with one key, which is set up once: that is most of the cost of a token. Thread-safe.
+class BlockTokenSealer {
+ public:
+  explicit BlockTokenSealer(const v1::BlockTokenKey& key);
+  ~BlockTokenSealer();
+  BlockTokenSealer(const BlockTokenSealer&) = delete;
+  BlockTokenSealer& operator=(const BlockTokenSealer&) = delete;
+
+  std::string Seal(const BlockTokenClaims& claims) const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const uint32_t key_id_;
+  mutable Mutex mu_;
+  evp_mac_ctx_st* mac_ ABSL_PT_GUARDED_BY(mu_);  // Owned; begun with the key.
+};
+
+// For one token.
 std::string SealBlockToken(const v1::BlockTokenKey& key, const BlockTokenClaims& claims);
 
 // OK if `token` was sealed with one of `keys`, is for this pool, block and stamp, allows `mode` and has not expired; else kAccessToken
