@@ -1,10 +1,7 @@
 #include "client/cli/dfsadmin_image.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -21,58 +18,14 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kChunkBytes = 1 << 20;
 
-absl::Status Errno(const std::string& what) {
-  return absl::InternalError(fmt::format("{}: {}", what, std::error_code(errno, std::generic_category()).message()));
-}
-
 int Failed(Shell* shell, const std::string& verb, const absl::Status& status) {
   *shell->err << fmt::format("{}: {}\n", verb, std::string(status.message()));
   return kFailure;
 }
 
-// A file being written; synced by Finish.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path) : path_(path), fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
-  ~NewFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  absl::Status Write(std::string_view bytes) {
-    if (fd_ < 0) return Errno(path_);
-    while (!bytes.empty()) {
-      const ssize_t count = write(fd_, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return Errno(path_);
-      bytes.remove_prefix(static_cast<size_t>(count));
-    }
-    return absl::OkStatus();
-  }
-  absl::Status Finish() {
-    if (fd_ < 0 || fsync(fd_) != 0) return Errno(path_);
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string path_;
-  const int fd_;
-};
-
-absl::Status SyncDirectory(const fs::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Errno(path.string());
-  const bool synced = fsync(fd) == 0;
-  const absl::Status status = synced ? absl::OkStatus() : Errno(path.string());
-  close(fd);
-  return status;
-}
-
 absl::Status FetchFile(const AskImage& ask, const Shell& shell, const std::string& image, const v1::GetImageResponse::File& file,
-                       const fs::path& path) {
-  NewFile out(path.string());
-  RETURN_IF_ERROR(out.Write(""));
+                       LocalFileSystem* files, const fs::path& path) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<File> out, files->Open(path.string(), LocalFileSystem::OpenMode::kCreateNew));
   for (uint64_t offset = 0; offset < file.size_bytes();) {
     if (shell.Interrupted()) return MakeError(ErrorKind::kCancelled, "interrupted; nothing is left behind");
     v1::ReadImageRequest request;
@@ -85,10 +38,10 @@ absl::Status FetchFile(const AskImage& ask, const Shell& shell, const std::strin
       return MakeError(ErrorKind::kChecksum, fmt::format("{}: ended after {} of {} bytes", file.name(), offset, file.size_bytes()));
     if (Crc32c({chunk.data().data(), chunk.data().size()}) != chunk.crc32c())
       return MakeError(ErrorKind::kChecksum, fmt::format("{}: bytes from {} arrived damaged", file.name(), offset));
-    RETURN_IF_ERROR(out.Write(chunk.data()));
+    RETURN_IF_ERROR(out->WriteAt(offset, chunk.data()));
     offset += chunk.data().size();
   }
-  return out.Finish();
+  return out->Sync();
 }
 
 // A name below the image's directory, and nothing else.
@@ -100,23 +53,22 @@ bool IsProperName(const std::string& name) {
   return true;
 }
 
-absl::StatusOr<uint64_t> FetchInto(const AskImage& ask, const Shell& shell, const v1::GetImageResponse& image, const fs::path& directory) {
+absl::StatusOr<uint64_t> FetchInto(const AskImage& ask, const Shell& shell, const v1::GetImageResponse& image, LocalFileSystem* files,
+                                   const fs::path& directory) {
   uint64_t bytes = 0;
-  std::error_code error;
   for (const v1::GetImageResponse::File& file : image.files()) {
     if (!IsProperName(file.name())) return MakeError(ErrorKind::kInvalidArgument, fmt::format("'{}' is no name of a file", file.name()));
     const fs::path path = directory / file.name();
-    fs::create_directories(path.parent_path(), error);
-    if (error) return absl::InternalError(fmt::format("{}: {}", path.parent_path().string(), error.message()));
-    RETURN_IF_ERROR(FetchFile(ask, shell, image.name(), file, path));
+    RETURN_IF_ERROR(files->MakeDirectories(path.parent_path().string()));
+    RETURN_IF_ERROR(FetchFile(ask, shell, image.name(), file, files, path));
     bytes += file.size_bytes();
   }
-  RETURN_IF_ERROR(SyncDirectory(directory / "namespace"));
-  RETURN_IF_ERROR(SyncDirectory(directory));
+  RETURN_IF_ERROR(files->SyncDirectory((directory / "namespace").string()));
+  RETURN_IF_ERROR(files->SyncDirectory(directory.string()));
   return bytes;
 }
 
-int FetchImage(const AskImage& ask, Shell* shell, const Arguments& arguments) {
+int FetchImage(const AskImage& ask, LocalFileSystem* files, Shell* shell, const Arguments& arguments) {
   const fs::path target(arguments.values[0]);
   std::error_code error;
   if (!fs::is_directory(target, error))
@@ -130,14 +82,13 @@ int FetchImage(const AskImage& ask, Shell* shell, const Arguments& arguments) {
     return Failed(shell, "fetchImage", absl::AlreadyExistsError(fmt::format("`{}': File exists", whole.string())));
   const fs::path part = target / ("." + image->name() + ".part");
   fs::remove_all(part, error);  // Of an attempt that was killed.
-  fs::create_directory(part, error);
-  if (error) return Failed(shell, "fetchImage", absl::InternalError(fmt::format("{}: {}", part.string(), error.message())));
-  absl::StatusOr<uint64_t> bytes = FetchInto(ask, *shell, *image, part);
+  if (const absl::Status made = files->MakeDirectories(part.string()); !made.ok()) return Failed(shell, "fetchImage", made);
+  absl::StatusOr<uint64_t> bytes = FetchInto(ask, *shell, *image, files, part);
   if (bytes.ok()) {
-    fs::rename(part, whole, error);
-    if (error) bytes = absl::InternalError(fmt::format("{}: {}", whole.string(), error.message()));
+    absl::Status placed = files->Rename(part.string(), whole.string());
+    if (placed.ok()) placed = files->SyncDirectory(target.string());
+    if (!placed.ok()) bytes = placed;
   }
-  if (bytes.ok() && !SyncDirectory(target).ok()) bytes = SyncDirectory(target);
   if (!bytes.ok()) {
     fs::remove_all(part, error);
     return Failed(shell, "fetchImage", bytes.status());
@@ -168,7 +119,7 @@ int ConfirmRollback(const AskImage& ask, Shell* shell) {
 
 }  // namespace
 
-std::vector<Verb> ImageVerbs(const AskImage& ask) {
+std::vector<Verb> ImageVerbs(const AskImage& ask, LocalFileSystem* files) {
   std::vector<Verb> verbs(3);
   verbs[0].name = "saveNamespace";
   verbs[0].help =
@@ -179,12 +130,11 @@ std::vector<Verb> ImageVerbs(const AskImage& ask) {
   verbs[1].synopsis = "<local directory>";
   verbs[1].help = "Downloads the newest checkpoint of the namespace into a directory of its name below this one. For superusers.";
   verbs[1].least = verbs[1].most = 1;
-  verbs[1].run = [ask](Shell* shell, const Arguments& arguments) { return FetchImage(ask, shell, arguments); };
+  verbs[1].run = [ask, files](Shell* shell, const Arguments& arguments) { return FetchImage(ask, files, shell, arguments); };
   verbs[2].name = "confirmRollback";
   verbs[2].help =
       "After a restored backup: replicas that the namespace does not know, kept until now, may be deleted. What was written after the "
-      "backup "
-      "cannot be brought back any more. For superusers.";
+      "backup cannot be brought back any more. For superusers.";
   verbs[2].most = 0;
   verbs[2].run = [ask](Shell* shell, const Arguments&) { return ConfirmRollback(ask, shell); };
   return verbs;

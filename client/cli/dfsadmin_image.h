@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/admin.pb.h"
 #include "client/cli/shell.h"
+#include "common/env/file_system.h"
 
 namespace cairn::cli {
 
@@ -19,6 +20,7 @@ struct AskImage {
 };
 
 // The verbs of dfsadmin about backups of the namespace: -saveNamespace, -fetchImage, -confirmRollback.
-std::vector<Verb> ImageVerbs(const AskImage& ask);
+// `files` is where fetchImage puts what it brings; it outlives the verbs.
+std::vector<Verb> ImageVerbs(const AskImage& ask, LocalFileSystem* files);
 
 }  // namespace cairn::cli

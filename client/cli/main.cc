@@ -17,11 +17,11 @@
 #include "cairn/file_system.h"
 #include "client/cli/admin_call.h"
 #include "client/cli/cli_options.h"
-#include "client/cli/dfs_attributes.h"
+#include "client/cli/datanode_verbs.h"
 #include "client/cli/debug_verbs.h"
 #include "client/cli/dfs_append.h"
+#include "client/cli/dfs_attributes.h"
 #include "client/cli/dfs_blocks.h"
-#include "client/cli/datanode_verbs.h"
 #include "client/cli/dfs_change.h"
 #include "client/cli/dfs_list.h"
 #include "client/cli/dfs_remove.h"
@@ -208,7 +208,7 @@ int Run(std::vector<std::string> words) {
     image.confirm = [&target](v1::ConfirmRollbackRequest request) {
       return CallAdmin(target, &api::NamenodeAdmin::ConfirmRollback, std::move(request));
     };
-    for (Verb& more : ImageVerbs(image)) verbs.push_back(std::move(more));
+    for (Verb& more : ImageVerbs(image, &env->files())) verbs.push_back(std::move(more));
     verbs.push_back(ReconfigVerb([target](const HostPort& address, v1::ReconfigureRequest request) {
       AdminTarget other = target;
       other.namenode = address;

@@ -22,8 +22,8 @@ namespace {
 
 constexpr uint16_t kDefaultPort = 8021;
 constexpr size_t kMaxDeletePaths = 4096;  // As the server's limits: docs/formats.md.
-constexpr size_t kMaxDeleteBytes = 1 << 20;
 constexpr size_t kMaxLocatedPaths = 1000;
+constexpr size_t kMaxPathBytes = 1 << 20;  // Of one call about many paths.
 constexpr absl::Duration kDefaultsHold = absl::Hours(1);
 
 std::string ChildPath(const std::string& directory, const std::string& name) {
@@ -45,6 +45,27 @@ absl::Status CleanPaths(Request* request) {
   if constexpr (requires { request->mutable_sources(); })
     for (std::string& path : *request->mutable_sources()) RETURN_IF_ERROR(clean(&path));
   return absl::OkStatus();
+}
+
+// Cleans paths from *next on and adds them to the request, as many as one call takes; *next is then the first that is left. Which they
+// are, by their places in `paths`. A path that is none gets its error in `results` instead.
+template <class Request, class Result>
+std::vector<size_t> AddPaths(const std::vector<std::string>& paths, size_t most, size_t* next, std::vector<Result>* results,
+                             Request* request) {
+  std::vector<size_t> asked;
+  size_t bytes = 0;
+  for (; *next < paths.size() && asked.size() < most; ++*next) {
+    absl::StatusOr<std::string> path = CleanPath(paths[*next]);
+    if (!path.ok()) {
+      (*results)[*next] = path.status();
+      continue;
+    }
+    bytes += path->size() + 8;
+    if (bytes > kMaxPathBytes && !asked.empty()) break;
+    request->add_paths(*std::move(path));
+    asked.push_back(*next);
+  }
+  return asked;
 }
 
 BlockLocation ToBlockLocation(const v1::LocatedBlock& located) {
@@ -165,19 +186,7 @@ class BlockingFileSystem : public FileSystem {
     for (size_t next = 0; next < paths.size();) {
       v1::DeleteManyRequest request;
       request.set_recursive(recursive);
-      std::vector<size_t> asked;
-      size_t bytes = 0;
-      for (; next < paths.size() && asked.size() < kMaxDeletePaths; ++next) {
-        absl::StatusOr<std::string> path = CleanPath(paths[next]);
-        if (!path.ok()) {
-          results[next] = path.status();
-          continue;
-        }
-        bytes += path->size() + 8;
-        if (bytes > kMaxDeleteBytes && !asked.empty()) break;
-        request.add_paths(*std::move(path));
-        asked.push_back(next);
-      }
+      const std::vector<size_t> asked = AddPaths(paths, kMaxDeletePaths, &next, &results, &request);
       if (asked.empty()) break;
       ASSIGN_OR_RETURN(const v1::DeleteManyResponse answer, Mutate(&api::ClientNamenode::DeleteMany, std::move(request)));
       if (answer.codes().size() != asked.size())
@@ -253,19 +262,7 @@ class BlockingFileSystem : public FileSystem {
     for (size_t next = 0; next < paths.size();) {
       v1::GetLocationsManyRequest request;
       request.set_client_host(core_->host());
-      std::vector<size_t> asked;
-      size_t bytes = 0;
-      for (; next < paths.size() && asked.size() < kMaxLocatedPaths; ++next) {
-        absl::StatusOr<std::string> path = CleanPath(paths[next]);
-        if (!path.ok()) {
-          results[next] = path.status();
-          continue;
-        }
-        bytes += path->size() + 8;
-        if (bytes > kMaxDeleteBytes && !asked.empty()) break;
-        request.add_paths(*std::move(path));
-        asked.push_back(next);
-      }
+      const std::vector<size_t> asked = AddPaths(paths, kMaxLocatedPaths, &next, &results, &request);
       if (asked.empty()) break;
       ASSIGN_OR_RETURN(const v1::GetLocationsManyResponse answer, Read(&api::ClientNamenode::GetLocationsMany, request));
       if (static_cast<size_t>(answer.entries_size()) != asked.size())

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/crc32c.h"
+#include "common/env/env.h"
 #include "common/error.h"
 #include "tests/testing/temporary_directory.h"
 
@@ -60,7 +61,7 @@ class ImageVerbsTest : public ::testing::Test {
       response.set_unknown_blocks(kept_ ? 5 : 0);
       return response;
     };
-    verbs_ = ImageVerbs(ask);
+    verbs_ = ImageVerbs(ask, &env_->files());
     shell_.out = &out_;
     shell_.err = &err_;
     shell_.interrupted = &interrupted_;
@@ -75,6 +76,7 @@ class ImageVerbsTest : public ::testing::Test {
   bool kept_ = true;
   int reads_ = 0, damage_at_ = -1, interrupt_at_ = -1;
   std::atomic<bool> interrupted_{false};
+  const std::unique_ptr<Env> env_ = NewRealEnv();
   std::ostringstream out_, err_;
   Shell shell_;
   std::vector<Verb> verbs_;
