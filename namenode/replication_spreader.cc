@@ -7,6 +7,7 @@
 
 #include "common/mutex.h"
 #include "common/status.h"
+#include "namenode/background_loop.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
@@ -24,9 +25,7 @@ struct ReplicationSpreader::State : std::enable_shared_from_this<ReplicationSpre
   std::deque<uint64_t> pending;
   uint64_t next_unseen = 0;  // Work ids below are known; ids only grow.
   bool in_flight = false;
-  bool stopping = false;
-  Executor::TimerId timer = 0;
-  absl::AnyInvocable<void()> then;
+  BackgroundLoop loop{executor};
   Stats figures;
 
   mutable Mutex mu;
@@ -34,10 +33,10 @@ struct ReplicationSpreader::State : std::enable_shared_from_this<ReplicationSpre
 
   void Run() {
     kicked.store(false);
-    if (stopping) return;
+    if (loop.stopping()) return;
     Find();
     Publish();
-    if (!in_flight && timer == 0) Step();
+    if (!in_flight && !loop.pausing()) Step();
   }
 
   void Find() {
@@ -56,7 +55,7 @@ struct ReplicationSpreader::State : std::enable_shared_from_this<ReplicationSpre
   }
 
   void Step() {
-    if (stopping || in_flight || pending.empty()) return;
+    if (loop.stopping() || in_flight || pending.empty()) return;
     const uint64_t work = pending.front();
     pending.pop_front();
     in_flight = true;
@@ -85,14 +84,8 @@ struct ReplicationSpreader::State : std::enable_shared_from_this<ReplicationSpre
       }
     }
     Publish();
-    if (stopping) {
-      if (then) std::exchange(then, nullptr)();
-      return;
-    }
-    timer = executor->PostAt(executor->clock().Now() + wait, [self = shared_from_this()] {
-      self->timer = 0;
-      self->Run();
-    });
+    if (loop.Ended()) return;
+    loop.RunAfter(wait, [self = shared_from_this()] { self->Run(); });
   }
 
   void Publish() {
@@ -120,12 +113,7 @@ ReplicationSpreader::Stats ReplicationSpreader::stats() const {
 }
 
 void ReplicationSpreader::Stop(absl::AnyInvocable<void()> then) {
-  state_->executor->Post([state = state_, then = std::move(then)]() mutable {
-    state->stopping = true;
-    if (state->timer != 0) state->executor->CancelTimer(state->timer);
-    if (!state->in_flight) return then();
-    state->then = std::move(then);
-  });
+  state_->executor->Post([state = state_, then = std::move(then)]() mutable { state->loop.Stop(state->in_flight, std::move(then)); });
 }
 
 }  // namespace cairn::namenode

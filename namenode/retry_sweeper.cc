@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "namenode/background_loop.h"
+
 namespace cairn::namenode {
 
 struct RetrySweeper::State : std::enable_shared_from_this<RetrySweeper::State> {
@@ -18,19 +20,14 @@ struct RetrySweeper::State : std::enable_shared_from_this<RetrySweeper::State> {
   // The executor's from here.
   std::string start_after;
   bool in_flight = false;
-  bool stopping = false;
-  Executor::TimerId timer = 0;
-  absl::AnyInvocable<void()> then;
+  BackgroundLoop loop{executor};
 
   void RunAfter(absl::Duration wait) {
-    timer = executor->PostAt(executor->clock().Now() + wait, [self = shared_from_this()] {
-      self->timer = 0;
-      self->Step();
-    });
+    loop.RunAfter(wait, [self = shared_from_this()] { self->Step(); });
   }
 
   void Step() {
-    if (stopping) return;
+    if (loop.stopping()) return;
     v1::Mutation mutation;
     v1::Mutation::SweepRetries& op = *mutation.mutable_sweep_retries();
     op.set_unused_since_ms(absl::ToUnixMillis(executor->clock().WallNow() - options.unused));
@@ -48,10 +45,7 @@ struct RetrySweeper::State : std::enable_shared_from_this<RetrySweeper::State> {
       dropped += result->next();
       start_after = result->cursor();
     }
-    if (stopping) {
-      if (then) std::exchange(then, nullptr)();
-      return;
-    }
+    if (loop.Ended()) return;
     RunAfter(result.ok() && !result->done() ? options.pause : options.interval);
   }
 };
@@ -63,19 +57,14 @@ RetrySweeper::~RetrySweeper() = default;
 
 void RetrySweeper::Start() {
   state_->executor->Post([state = state_] {
-    if (!state->stopping) state->RunAfter(state->options.interval);
+    if (!state->loop.stopping()) state->RunAfter(state->options.interval);
   });
 }
 
 uint64_t RetrySweeper::rows_dropped() const { return state_->dropped.load(); }
 
 void RetrySweeper::Stop(absl::AnyInvocable<void()> then) {
-  state_->executor->Post([state = state_, then = std::move(then)]() mutable {
-    state->stopping = true;
-    if (state->timer != 0) state->executor->CancelTimer(state->timer);
-    if (!state->in_flight) return then();
-    state->then = std::move(then);
-  });
+  state_->executor->Post([state = state_, then = std::move(then)]() mutable { state->loop.Stop(state->in_flight, std::move(then)); });
 }
 
 }  // namespace cairn::namenode

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/status.h"
 #include "common/trash.h"
+#include "namenode/background_loop.h"
 #include "namenode/namespace/namespace_queries.h"
 
 namespace cairn::namenode {
@@ -48,23 +49,18 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
   bool more_users = false;
   std::deque<Action> actions;
   bool in_flight = false;
-  bool stopping = false;
-  Executor::TimerId timer = 0;
-  absl::AnyInvocable<void()> then;
+  BackgroundLoop loop{executor};
 
   // To the next multiple of the interval, so that a NameNode that is restarted often empties the trash all the same.
   void Schedule() {
-    if (stopping || every <= absl::ZeroDuration()) return;
+    if (loop.stopping() || every <= absl::ZeroDuration()) return;
     const absl::Duration since = executor->clock().WallNow() - absl::UnixEpoch();
     const absl::Duration rest = since % every;
-    timer = executor->PostAt(executor->clock().Now() + every - rest, [self = shared_from_this()] {
-      self->timer = 0;
-      self->Begin();
-    });
+    loop.RunAfter(every - rest, [self = shared_from_this()] { self->Begin(); });
   }
 
   void Begin() {
-    if (stopping) return;
+    if (loop.stopping()) return;
     pass_time = executor->clock().WallNow();
     after_user.clear();
     more_users = true;
@@ -157,10 +153,7 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
     } else {
       actions.pop_front();
     }
-    if (stopping) {
-      if (then) std::exchange(then, nullptr)();
-      return;
-    }
+    if (loop.Ended()) return;
     Continue();
   }
 };
@@ -181,7 +174,7 @@ void TrashEmptier::Reload(Options options) {
     state->options = std::move(options);
     state->every = TrashCheckpointInterval(state->options.interval, state->options.checkpoint_interval);
     if (!idle) return;
-    if (state->timer != 0) state->executor->CancelTimer(std::exchange(state->timer, 0));
+    state->loop.CancelPause();
     state->Schedule();
   });
 }
@@ -191,12 +184,7 @@ TrashEmptier::Stats TrashEmptier::stats() const {
 }
 
 void TrashEmptier::Stop(absl::AnyInvocable<void()> then) {
-  state_->executor->Post([state = state_, then = std::move(then)]() mutable {
-    state->stopping = true;
-    if (state->timer != 0) state->executor->CancelTimer(state->timer);
-    if (!state->in_flight) return then();
-    state->then = std::move(then);
-  });
+  state_->executor->Post([state = state_, then = std::move(then)]() mutable { state->loop.Stop(state->in_flight, std::move(then)); });
 }
 
 }  // namespace cairn::namenode
