@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <vector>
 
@@ -38,13 +37,13 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   std::vector<Ranked> ranked;
   Random random(chance);
   const auto add = [&](StorageNumber storage) {
-    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
-    if (!standing) {
+    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host);
+    if (!health) {
       not_registered = true;
       return;
     }
-    if (standing->node == v1::DEAD || standing->state >= v1::UNAVAILABLE) return;
-    ranked.push_back({{standing->node != v1::LIVE, client_host.empty() || standing->host != client_host, random.Next()}, storage});
+    if (health->node == v1::DEAD || health->state >= v1::UNAVAILABLE) return;
+    ranked.push_back({{health->node != v1::LIVE, !health->is_on_host, random.Next()}, storage});
   };
 
   const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id, reach);
@@ -52,14 +51,14 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
     result.needs_disk = true;
     return result;
   }
-  std::set<StorageNumber> judged;  // Readable, or known not to be.
+  std::vector<StorageNumber> judged;  // Readable, or known not to be; a few.
   if (rows.ok()) {
     for (const ReplicaRow& row : *rows) {
       if (IsReadable(row, record)) {
         add(row.storage);
-        judged.insert(row.storage);
+        judged.push_back(row.storage);
       } else if (row.corrupt || row.state == v1::RWR) {
-        judged.insert(row.storage);
+        judged.push_back(row.storage);
       }
     }
   }
@@ -68,10 +67,10 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   const bool in_grace = age_ms < absl::ToInt64Milliseconds(parts_.acknowledged_grace);
   for (uint32_t number : record.expected_storages()) {
     const StorageNumber storage(number);
-    if (judged.contains(storage)) continue;
-    const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
-    if (!standing) not_registered = true;
-    if (standing && (in_grace || standing->floor > id.value())) add(storage);
+    if (std::find(judged.begin(), judged.end(), storage) != judged.end()) continue;
+    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host);
+    if (!health) not_registered = true;
+    if (health && (in_grace || health->floor > id.value())) add(storage);
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
   for (const Ranked& entry : ranked)

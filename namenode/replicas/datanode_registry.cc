@@ -67,9 +67,9 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
     const auto number = numbers_.find(storage.storage_uuid());
     if (number == numbers_.end()) continue;
     const Owner& owner = owners_.at(number->second);
-    if (owner.datanode_uuid != uuid && StateOf(nodes_.at(owner.datanode_uuid)) != v1::DEAD)
+    if (owner.node->info.uuid() != uuid && StateOf(*owner.node) != v1::DEAD)
       return MakeError(ErrorKind::kInvalidArgument, fmt::format("storage {} of DataNode {} is in use by DataNode {}",
-                                                                storage.storage_uuid(), uuid, owner.datanode_uuid));
+                                                                storage.storage_uuid(), uuid, owner.node->info.uuid()));
   }
   const auto found = nodes_.find(uuid);
   if (found == nodes_.end() || found->second.incarnation == incarnation) return absl::OkStatus();
@@ -110,8 +110,7 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
     const v1::StorageStatistics& statistics = request.storages(i);
     const StorageNumber number = numbers[static_cast<size_t>(i)];
     const auto owner = owners_.find(number);
-    if (owner != owners_.end() && owner->second.datanode_uuid != uuid)
-      nodes_.at(owner->second.datanode_uuid).storages.erase(statistics.storage_uuid());
+    if (owner != owners_.end() && owner->second.node != &node) owner->second.node->storages.erase(statistics.storage_uuid());
     const bool known = node.storages.contains(statistics.storage_uuid());
     Storage& storage = node.storages[statistics.storage_uuid()];
     if (!known || result.new_incarnation) {
@@ -120,7 +119,7 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
     }
     storage.number = number;
     storage.statistics = statistics;
-    owners_[number] = {uuid, statistics.storage_uuid()};
+    owners_[number] = {&node, &storage};
     numbers_[statistics.storage_uuid()] = number;
   }
   return result;
@@ -172,10 +171,9 @@ void DatanodeRegistry::SetMarked(const std::string& uuid, Incarnation incarnatio
 void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, uint64_t floor) {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
-  if (owner == owners_.end()) return;
-  Node* node = CurrentNode(owner->second.datanode_uuid, incarnation);
-  if (node == nullptr) return;
-  node->storages[owner->second.storage_uuid].floor = floor;
+  if (owner == owners_.end() || owner->second.node->incarnation != incarnation) return;
+  Node* const node = owner->second.node;
+  owner->second.storage->floor = floor;
   const bool complete = std::all_of(node->storages.begin(), node->storages.end(),
                                     [](const auto& entry) { return entry.second.floor == 0 || entry.second.reported >= v1::FAILED; });
   if (floor == 0 && complete) {
@@ -187,7 +185,7 @@ void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, u
 void DatanodeRegistry::SetStorageState(StorageNumber number, v1::StorageState state) {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
-  if (owner != owners_.end()) nodes_.at(owner->second.datanode_uuid).storages[owner->second.storage_uuid].reported = state;
+  if (owner != owners_.end()) owner->second.storage->reported = state;
 }
 
 DatanodeRegistry::Changes DatanodeRegistry::Sweep() {
@@ -202,19 +200,12 @@ DatanodeRegistry::Changes DatanodeRegistry::Sweep() {
   return changes;
 }
 
-const DatanodeRegistry::Node* DatanodeRegistry::FindNode(StorageNumber number, const Storage** found) const {
-  const auto owner = owners_.find(number);
-  if (owner == owners_.end()) return nullptr;
-  const Node& node = nodes_.at(owner->second.datanode_uuid);
-  *found = &node.storages.at(owner->second.storage_uuid);
-  return &node;
-}
-
 std::optional<StorageStanding> DatanodeRegistry::StandingOf(StorageNumber number) const {
   MutexLock lock(mu_);
-  const Storage* storage = nullptr;
-  const Node* node = FindNode(number, &storage);
-  if (node == nullptr) return std::nullopt;
+  const auto owner = owners_.find(number);
+  if (owner == owners_.end()) return std::nullopt;
+  const Node* const node = owner->second.node;
+  const Storage* const storage = owner->second.storage;
   StorageStanding standing;
   standing.storage = number;
   standing.datanode_uuid = node->info.uuid();
@@ -230,14 +221,23 @@ std::optional<StorageStanding> DatanodeRegistry::StandingOf(StorageNumber number
   return standing;
 }
 
+std::optional<StorageHealth> DatanodeRegistry::HealthOf(StorageNumber number, std::string_view client_host) const {
+  MutexLock lock(mu_);
+  const auto owner = owners_.find(number);
+  if (owner == owners_.end()) return std::nullopt;
+  const Node& node = *owner->second.node;
+  const Storage& storage = *owner->second.storage;
+  return StorageHealth{StateOf(node), Worse(storage.reported, storage.statistics.state()), storage.floor,
+                       !client_host.empty() && node.info.transfer().host() == client_host};
+}
+
 std::optional<v1::StorageLocation> DatanodeRegistry::LocationOf(StorageNumber number) const {
   MutexLock lock(mu_);
-  const Storage* storage = nullptr;
-  const Node* node = FindNode(number, &storage);
-  if (node == nullptr) return std::nullopt;
-  v1::StorageLocation location;
-  location.set_storage_uuid(storage->statistics.storage_uuid());
-  *location.mutable_datanode() = node->info;
+  const auto owner = owners_.find(number);
+  if (owner == owners_.end()) return std::nullopt;
+  std::optional<v1::StorageLocation> location(std::in_place);
+  location->set_storage_uuid(owner->second.storage->statistics.storage_uuid());
+  *location->mutable_datanode() = owner->second.node->info;
   return location;
 }
 
@@ -298,7 +298,7 @@ std::vector<PlacementNode> DatanodeRegistry::PlacementNodes() const {
 void DatanodeRegistry::NoteChosen(StorageNumber number) {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
-  if (owner != owners_.end()) ++nodes_.at(owner->second.datanode_uuid).chosen;
+  if (owner != owners_.end()) ++owner->second.node->chosen;
 }
 
 void DatanodeRegistry::FillReport(v1::ClusterReportResponse* report) const {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -31,6 +33,14 @@ struct StorageStanding {
   uint64_t floor = kNothingWalked;  // This incarnation's walk has passed all ids from here on.
   uint64_t remaining_bytes = 0;
   absl::Duration silent;  // Since its node was last heard of.
+};
+
+// The little of it that a reader's locations need.
+struct StorageHealth {
+  v1::NodeState node = v1::NODE_STATE_UNSPECIFIED;
+  v1::StorageState state = v1::STORAGE_STATE_UNSPECIFIED;
+  uint64_t floor = kNothingWalked;
+  bool is_on_host = false;  // Of the client.
 };
 
 // The DataNodes that have registered with this NameNode, and when each was last heard on any lane.
@@ -81,6 +91,7 @@ class DatanodeRegistry {
   Changes Sweep() ABSL_LOCKS_EXCLUDED(mu_);
 
   std::optional<StorageStanding> StandingOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StorageHealth> HealthOf(StorageNumber storage, std::string_view client_host) const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // A storage of this DataNode by its uuid.
@@ -113,21 +124,21 @@ class DatanodeRegistry {
     SteadyTime walked;
     bool ever_walked = false;
     v1::HeartbeatRequest last;
-    absl::btree_map<std::string, Storage> storages;
+    std::map<std::string, Storage> storages;
   };
 
   v1::NodeState StateOf(const Node& node) const;
   absl::Status CheckLocked(const v1::RegisterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  const Node* FindNode(StorageNumber storage, const Storage** found) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Node* CurrentNode(const std::string& uuid, Incarnation incarnation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const Clock* const clock_;
   mutable Mutex mu_;
-  absl::btree_map<std::string, Node> nodes_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mu_);
+  // Whose a storage is. Both stay where they are in their maps; a storage that leaves its node's has a new owner by then.
   struct Owner {
-    std::string datanode_uuid;
-    std::string storage_uuid;
+    Node* node;
+    Storage* storage;
   };
   absl::btree_map<StorageNumber, Owner> owners_ ABSL_GUARDED_BY(mu_);
   absl::btree_map<std::string, StorageNumber> numbers_ ABSL_GUARDED_BY(mu_);  // By storage uuid.
