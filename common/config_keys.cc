@@ -146,7 +146,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "Most files, directories and blocks of deleted trees freed by one change of the namespace.", "NameNode: namespace"},
     {"cairn.namenode.reclaim.step-time", ValueType::kDuration, "2ms", "ms", 0, kMost,
      "How long the writer may spend on one such change; while others use it, half of that.", "NameNode: namespace"},
-    {"cairn.namenode.row-cache", ValueType::kBytes, "32m", "", 0, kMost,
+    {"cairn.namenode.row-cache", ValueType::kBytes, "64m", "", 0, kMost,
      "Memory for the rows of it that were used last, in front of the block cache: directories above all.", "NameNode: namespace"},
     // DataNode: directories and addresses.
     {"dfs.datanode.data.dir", ValueType::kList, "/var/lib/cairn/datanode", "", 0, kMost,

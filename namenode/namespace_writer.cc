@@ -27,7 +27,7 @@ struct Pending {
   bool acted = false;
   uint64_t rows = 0;
 };
-using Group = std::vector<Pending>;
+using Group = std::vector<std::unique_ptr<Pending>>;  // Moved about often, and large.
 
 }  // namespace
 
@@ -39,7 +39,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   void ScheduleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Turn() ABSL_LOCKS_EXCLUDED(mu);
   bool Gathers() ABSL_LOCKS_EXCLUDED(mu);
-  std::optional<Pending> TakeOne() ABSL_LOCKS_EXCLUDED(mu);
+  std::unique_ptr<Pending> TakeOne() ABSL_LOCKS_EXCLUDED(mu);
   absl::Status ApplyOne(Pending& pending, StoreTransaction& txn);
   void Committed(Group group, const CommitSample& sample, const absl::Status& status);
   void Answer(Group group);
@@ -56,7 +56,7 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
   const ApplyFunction apply;
 
   mutable Mutex mu;
-  std::deque<Pending> queue ABSL_GUARDED_BY(mu);
+  std::deque<std::unique_ptr<Pending>> queue ABSL_GUARDED_BY(mu);
   bool scheduled ABSL_GUARDED_BY(mu) = false;  // A turn is posted.
   bool closed ABSL_GUARDED_BY(mu) = false;     // The writer is gone; a posted turn may still come.
   bool stopping ABSL_GUARDED_BY(mu) = false;
@@ -85,12 +85,15 @@ struct NamespaceWriter::Impl : std::enable_shared_from_this<Impl> {
 
 void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
   const size_t bytes = mutation.ByteSizeLong();
+  auto pending = std::make_unique<Pending>();
+  pending->mutation = std::move(mutation);
+  pending->done = std::move(done);
+  pending->queued_at = clock->Now();
   std::optional<absl::Status> answer;
   if (bytes > options.max_mutation_bytes) {
     answer = MakeError(ErrorKind::kInvalidArgument,
                        fmt::format("a change of {} bytes; one may have {}: ask for less at a time", bytes, options.max_mutation_bytes));
   } else {
-    const SteadyTime now = clock->Now();
     const MutexLock lock(mu);
     if (refusal) {
       answer = *refusal;
@@ -101,14 +104,14 @@ void NamespaceWriter::Impl::Submit(v1::Mutation mutation, Done done) {
     } else if (queue.size() >= options.max_queued) {
       answer = MakeError(ErrorKind::kRetriable, fmt::format("{} changes are waiting already; try again", queue.size()));
     } else {
-      queue.push_back(Pending{.mutation = std::move(mutation), .done = std::move(done), .queued_at = now});
+      queue.push_back(std::move(pending));
       ScheduleLocked();
     }
   }
   if (answer) {
-    // On the executor, as every answer. `done` was moved only where there is no answer yet.
+    // On the executor, as every answer. It was moved only where there is no answer yet.
     // NOLINTNEXTLINE(bugprone-use-after-move)
-    executor->Post([done = std::move(done), status = *std::move(answer)]() mutable { done(std::move(status)); });
+    executor->Post([pending = std::move(pending), status = *std::move(answer)]() mutable { pending->done(std::move(status)); });
   }
 }
 
@@ -129,7 +132,7 @@ bool NamespaceWriter::Impl::Gathers() {
   {
     const MutexLock lock(mu);
     if (stopping || queue.empty() || queue.size() >= enough) return false;
-    until = queue.front().queued_at + gather;
+    until = queue.front()->queued_at + gather;
     if (until <= now) return false;
     wanted = enough;
   }
@@ -145,10 +148,10 @@ bool NamespaceWriter::Impl::Gathers() {
   return true;
 }
 
-std::optional<Pending> NamespaceWriter::Impl::TakeOne() {
+std::unique_ptr<Pending> NamespaceWriter::Impl::TakeOne() {
   const MutexLock lock(mu);
-  if (queue.empty()) return std::nullopt;
-  std::optional<Pending> first(std::move(queue.front()));
+  if (queue.empty()) return nullptr;
+  std::unique_ptr<Pending> first = std::move(queue.front());
   queue.pop_front();
   return first;
 }
@@ -164,10 +167,10 @@ void NamespaceWriter::Impl::Turn() {
   const std::unique_ptr<StoreTransaction> txn = store->NewTransaction();
   Group group;
   while (group.size() < options.max_batch && txn->ApproximateBytes() < options.max_batch_bytes) {
-    std::optional<Pending> pending = TakeOne();
-    if (!pending) break;
-    group.push_back(*std::move(pending));
-    if (const absl::Status status = ApplyOne(group.back(), *txn); !status.ok())
+    std::unique_ptr<Pending> pending = TakeOne();
+    if (pending == nullptr) break;
+    group.push_back(std::move(pending));
+    if (const absl::Status status = ApplyOne(*group.back(), *txn); !status.ok())
       return EnterReadOnly(status, std::move(group),
                            MakeError(ErrorKind::kReadOnly, fmt::format("not done: {}", std::string(status.message()))));
   }
@@ -220,7 +223,7 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
     Answer(std::move(group));
   } else {
     // As if the answers were lost on the way: done, but nobody knows.
-    for (Pending& pending : group) pending.done(absl::UnavailableError(std::string(lost.message())));
+    for (const auto& pending : group) pending->done(absl::UnavailableError(std::string(lost.message())));
   }
   AfterTurn();
 }
@@ -228,21 +231,21 @@ void NamespaceWriter::Impl::Committed(Group group, const CommitSample& sample, c
 void NamespaceWriter::Impl::Observe(const Group& group) {
   if (!observer) return;
   std::vector<Applied> applied;
-  for (const Pending& pending : group)
-    if (pending.acted) applied.push_back({&pending.mutation, &*pending.result, pending.rows});
+  for (const auto& pending : group)
+    if (pending->acted) applied.push_back({&pending->mutation, &*pending->result, pending->rows});
   observer(applied);
 }
 
 void NamespaceWriter::Impl::Answer(Group group) {
-  for (Pending& pending : group) {
-    const bool is_refused = pending.result->has_error();
+  for (const std::unique_ptr<Pending>& pending : group) {
+    const bool is_refused = pending->result->has_error();
     mutations.fetch_add(1, std::memory_order_relaxed);
-    if (pending.acted) acted.fetch_add(1, std::memory_order_relaxed);
+    if (pending->acted) acted.fetch_add(1, std::memory_order_relaxed);
     if (is_refused) refused.fetch_add(1, std::memory_order_relaxed);
     if (is_refused) {
-      pending.done(FromDetail(pending.result->error()));
+      pending->done(FromDetail(pending->result->error()));
     } else {
-      pending.done(std::move(pending.result));
+      pending->done(std::move(pending->result));
     }
   }
 }
@@ -253,15 +256,15 @@ void NamespaceWriter::Impl::EnterReadOnly(const absl::Status& cause, Group group
                    std::string(cause.message()));
   const absl::Status read_only_status =
       MakeError(ErrorKind::kReadOnly, fmt::format("the namespace takes no changes since: {}", std::string(cause.message())));
-  std::deque<Pending> waiting;
+  std::deque<std::unique_ptr<Pending>> waiting;
   {
     const MutexLock lock(mu);
     refusal = read_only_status;
     failure = cause;
     waiting.swap(queue);
   }
-  for (Pending& pending : group) pending.done(answer);
-  for (Pending& pending : waiting) pending.done(read_only_status);
+  for (const auto& pending : group) pending->done(answer);
+  for (const auto& pending : waiting) pending->done(read_only_status);
   suspects = std::move(group);
   AfterTurn();
 }
@@ -339,7 +342,7 @@ NamespaceWriter::Stats NamespaceWriter::stats() const {
   const SteadyTime now = impl_->clock->Now();
   const MutexLock lock(impl_->mu);
   stats.queued = impl_->queue.size();
-  if (!impl_->queue.empty()) stats.oldest_age = now - impl_->queue.front().queued_at;
+  if (!impl_->queue.empty()) stats.oldest_age = now - impl_->queue.front()->queued_at;
   return stats;
 }
 

@@ -18,8 +18,8 @@ using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 struct CallContext {
   SteadyTime deadline = SteadyTime::Infinite();  // After it nobody waits for the answer any more.
   std::string peer;                              // Address of the caller, for logs and placement; set by the transport on the serving side.
-  // Set by the transport on the serving side: its thread for this call, from where an answer is cheapest. What is posted must not block, and
-  // hold the call's Done: the queue lives until that was called. Null: there is no such thread.
+  // The transport's thread for this call, from where an answer is cheapest; set by it on the serving side. What is posted there must not
+  // block, and hold the call's Done: the queue lives until that was called. Null: there is no such thread.
   TaskQueue* home = nullptr;
 };
 

@@ -61,7 +61,9 @@ class Poller final : public TaskQueue, public Tag {
   }
 
  private:
-  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Tag*>(this)); }
+  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Tag*>(this));
+  }
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<Executor> thread_;  // Of the owner.

@@ -116,73 +116,67 @@ v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) con
   return mutation;
 }
 
-template <class Request, class Response>
-void ClientService::Submit(Call<Request, Response> call, v1::Mutation mutation,
-                           absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
+template <class Request, class Response, class Then>
+void ClientService::SubmitThen(Call<Request, Response> call, v1::Mutation mutation, Then then) {
   call.view = nullptr;  // Not to be held while the call waits.
-  space_->Submit(std::move(mutation),
-                 [this, call = std::move(call), fill = std::move(fill)](absl::StatusOr<v1::MutationResult> result) mutable {
-                   Executor* const reader = call.reader;
-                   reader->Post([this, call = std::move(call), fill = std::move(fill), result = std::move(result)]() mutable {
-                     if (!result.ok()) return call.done(result.status());
-                     Response response;
-                     if (const absl::Status status = fill(*result, response); !status.ok()) return call.done(status);
-                     Answer(call, std::move(response));
-                   });
-                 });
+  auto held = std::make_unique<Call<Request, Response>>(std::move(call));
+  space_->Submit(std::move(mutation), [held = std::move(held), then = std::move(then)](absl::StatusOr<v1::MutationResult> result) mutable {
+    TaskQueue* const home = held->context.home != nullptr ? held->context.home : held->reader;
+    home->Post([held = std::move(held), then = std::move(then), result = std::move(result)]() mutable { then(*held, result); });
+  });
+}
+
+template <class Request, class Response>
+void ClientService::AnswerWith(Call<Request, Response>& call, const absl::StatusOr<v1::MutationResult>& result, Fill<Response>& fill) {
+  if (!result.ok()) return call.done(result.status());
+  Response response;
+  if (const absl::Status status = fill(*result, response); !status.ok()) return call.done(status);
+  Answer(call, std::move(response));
+}
+
+template <class Request, class Response>
+void ClientService::Submit(Call<Request, Response> call, v1::Mutation mutation, Fill<Response> fill) {
+  SubmitThen(std::move(call), std::move(mutation),
+             [this, fill = std::move(fill)](Call<Request, Response>& answered, const absl::StatusOr<v1::MutationResult>& result) mutable {
+               AnswerWith(answered, result, fill);
+             });
 }
 
 template <class Request, class Response>
 void ClientService::SubmitOverLease(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
-                                    void (ClientService::*again)(Call<Request, Response>),
-                                    absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill) {
-  call.view = nullptr;  // Not to be held while the call waits.
+                                    void (ClientService::*again)(Call<Request, Response>), Fill<Response> fill) {
   if (call.took_over) return Submit<Request, Response>(std::move(call), std::move(mutation), std::move(fill));
-  v1::Mutation take_over = NewMutation(call);
-  take_over.set_sequence(0);  // The call's own retry row is for its own answer.
-  v1::Mutation::RecoverLease& recover = *take_over.mutable_recover_lease();
-  if (mutation.has_create()) {
-    recover.set_path(mutation.create().path());
-    *recover.mutable_lease_seen() = mutation.create().lease_seen();
-  } else if (mutation.has_append()) {
-    recover.set_path(mutation.append().path());
-    *recover.mutable_lease_seen() = mutation.append().lease_seen();
-  } else {
-    recover.set_path(mutation.truncate().path());
-    *recover.mutable_lease_seen() = mutation.truncate().lease_seen();
-  }
-  space_->Submit(std::move(mutation), [this, operation, call = std::move(call), take_over = std::move(take_over), again,
-                                       fill = std::move(fill)](absl::StatusOr<v1::MutationResult> result) mutable {
-    Executor* const reader = call.reader;
-    reader->Post([this, operation, call = std::move(call), take_over = std::move(take_over), again, fill = std::move(fill),
-                  result = std::move(result)]() mutable {
-      if (ReasonOf(result.status()) == kMayBeTakenOver) return TakeOver(operation, std::move(call), std::move(take_over), again);
-      if (!result.ok()) return call.done(result.status());
-      Response response;
-      if (const absl::Status status = fill(*result, response); !status.ok()) return call.done(status);
-      Answer(call, std::move(response));
-    });
-  });
+  v1::Mutation::RecoverLease recover = TakeOverOf(mutation);
+  SubmitThen(std::move(call), std::move(mutation),
+             [this, operation, recover = std::move(recover), again, fill = std::move(fill)](
+                 Call<Request, Response>& answered, const absl::StatusOr<v1::MutationResult>& result) mutable {
+               if (ReasonOf(result.status()) == kMayBeTakenOver) return TakeOver(operation, std::move(answered), std::move(recover), again);
+               AnswerWith(answered, result, fill);
+             });
 }
 
 template <class Request, class Response>
-void ClientService::TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+void ClientService::TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation::RecoverLease recover,
                              void (ClientService::*again)(Call<Request, Response>)) {
   call.took_over = true;
-  space_->Submit(std::move(mutation), [this, operation, call = std::move(call), again](absl::StatusOr<v1::MutationResult> result) mutable {
-    Executor* const reader = call.reader;
-    reader->Post([this, operation, call = std::move(call), again, result = std::move(result)]() mutable {
-      if (!result.ok()) return call.done(result.status());
-      if (result->done()) return (this->*again)(std::move(call));
-      Error error;
-      error.kind = ErrorKind::kBeingWritten;
-      error.reason = std::string(kRecovering);
-      error.path = result->path();
-      error.message = fmt::format("Failed to {} {} for {} because lease recovery is in progress. Try again later", operation, error.path,
-                                  call.header.client_name());
-      call.done(MakeError(std::move(error)));
-    });
-  });
+  v1::Mutation mutation = NewMutation(call);
+  mutation.set_sequence(0);  // The call's own retry row is for its own answer.
+  *mutation.mutable_recover_lease() = std::move(recover);
+  SubmitThen(std::move(call), std::move(mutation),
+             [this, operation, again](Call<Request, Response>& answered, const absl::StatusOr<v1::MutationResult>& result) {
+               if (!result.ok()) return answered.done(result.status());
+               if (result->done()) {
+                 Executor* const reader = answered.reader;
+                 return reader->Post([this, again, answered = std::move(answered)]() mutable { (this->*again)(std::move(answered)); });
+               }
+               Error error;
+               error.kind = ErrorKind::kBeingWritten;
+               error.reason = std::string(kRecovering);
+               error.path = result->path();
+               error.message = fmt::format("Failed to {} {} for {} because lease recovery is in progress. Try again later", operation,
+                                           error.path, answered.header.client_name());
+               answered.done(MakeError(std::move(error)));
+             });
 }
 
 }  // namespace cairn::namenode

@@ -96,7 +96,8 @@ absl::Status ClientService::TryCreate(Call<v1::CreateRequest, v1::CreateResponse
   create.set_parent_mode(ParentMode(0777 & ~request.umask()));
   create.set_with_first_block(request.with_first_block());
 
-  RETURN_IF_ERROR(CheckNewPath(*call.view, mutation.limits(), request.path()));
+  const absl::StatusOr<PathWalk> walk = WalkPath(*call.view, request.path(), Caller::Trusted());
+  RETURN_IF_ERROR(CheckNewPath(walk, mutation.limits(), request.path()));
   ASSIGN_OR_RETURN(const bool has_acted, HasActed(*call.view, call.header));
   if (request.with_first_block() && !has_acted) {
     ReplicaPlane::TargetRequest wanted;
@@ -112,7 +113,7 @@ absl::Status ClientService::TryCreate(Call<v1::CreateRequest, v1::CreateResponse
   if (!call.header.client_name().empty()) {
     RETURN_IF_ERROR(leases_->Renew(call.header.client_name()));
   }
-  if (!request.overwrite()) SeeLease(*call.view, request.path(), call.header.client_name(), create.mutable_lease_seen());
+  if (!request.overwrite()) SeeLease(walk, call.header.client_name(), create.mutable_lease_seen());
   const bool with_first_block = request.with_first_block();
   SubmitOverLease<v1::CreateRequest, v1::CreateResponse>(
       kCreateFile, std::move(call), std::move(mutation), &ClientService::OnCreate,
@@ -261,7 +262,8 @@ absl::Status ClientService::TryComplete(Call<v1::CompleteRequest, v1::CompleteRe
 }
 
 absl::Status ClientService::TryMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse>& call) {
-  RETURN_IF_ERROR(CheckNewPath(*call.view, tunables()->mutation_limits, call.request.path()));
+  const std::string& path = call.request.path();
+  RETURN_IF_ERROR(CheckNewPath(WalkPath(*call.view, path, Caller::Trusted()), tunables()->mutation_limits, path));
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Mkdirs& op = *mutation.mutable_mkdirs();
   op.set_path(call.request.path());
@@ -275,7 +277,8 @@ absl::Status ClientService::TryMkdirs(Call<v1::MkdirsRequest, v1::MkdirsResponse
 
 absl::Status ClientService::TryRename(Call<v1::RenameRequest, v1::RenameResponse>& call) {
   RETURN_IF_ERROR(Warm(*call.view, call.request.source()));
-  RETURN_IF_ERROR(CheckNewPath(*call.view, tunables()->mutation_limits, call.request.destination()));
+  const std::string& destination = call.request.destination();
+  RETURN_IF_ERROR(CheckNewPath(WalkPath(*call.view, destination, Caller::Trusted()), tunables()->mutation_limits, destination));
   v1::Mutation mutation = NewMutation(call);
   v1::Mutation::Rename& op = *mutation.mutable_rename();
   op.set_source(call.request.source());

@@ -16,6 +16,11 @@ namespace {
 
 constexpr uint32_t kMostEntriesInMemory = 64;
 
+const v1::BlockTokenKey& KeyToSealWith(const ReplicaPlane::Identity& identity) {
+  CAIRN_CHECK(!identity.keys.empty(), "a client service needs a block-token key");
+  return identity.keys.back();  // The newest.
+}
+
 }  // namespace
 
 uint64_t HashOfRequest(const std::string& bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
@@ -40,6 +45,7 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
                              LeaseMonitor* leases, std::vector<Executor*> readers, const Clock* clock)
     : options_(options),
       identity_(std::move(identity)),
+      sealer_(KeyToSealWith(identity_)),
       callers_(CallersOf(options_), options_.groups),
       space_(space),
       replicas_(replicas),
@@ -48,7 +54,6 @@ ClientService::ClientService(Options options, ReplicaPlane::Identity identity, N
       clock_(clock),
       tunables_(std::make_shared<const Tunables>(options_)) {
   CAIRN_CHECK(!readers_.empty(), "a client service needs a reader executor");
-  CAIRN_CHECK(!identity_.keys.empty(), "a client service needs a block-token key");
 }
 
 void ClientService::Reload(const Options& options) {
@@ -68,13 +73,13 @@ std::string ClientService::Token(const v1::Block& block, uint8_t modes) const {
   claims.modes = modes;
   claims.epoch = identity_.epoch;
   claims.expires_ms = absl::ToUnixMillis(clock_->WallNow() + options_.token_lifetime);
-  return SealBlockToken(identity_.keys.back(), claims);  // The newest.
+  return sealer_.Seal(claims);
 }
 
 absl::StatusOr<bool> ClientService::HasActed(const ReadView& view, const v1::RequestHeader& header) const {
   if (header.sequence() == 0) return false;
-  ASSIGN_OR_RETURN(const auto row, FindRecord<v1::RetryRecord>(view, Family::kRetry, RetryKey(header.client_id(), header.slot())));
-  return row && row->sequence() == header.sequence();
+  ASSIGN_OR_RETURN(const auto row, FindShared<v1::RetryRecord>(view, Family::kRetry, RetryKey(header.client_id(), header.slot())));
+  return row != nullptr && row->sequence() == header.sequence();
 }
 
 #define CAIRN_DISPATCH(Name, dispatch, handle)                                                                        \

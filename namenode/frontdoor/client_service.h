@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/api/client_namenode.h"
+#include "common/block_token.h"
 #include "common/env/executor.h"
 #include "namenode/audit_log.h"
 #include "namenode/frontdoor/call_limits.h"
@@ -16,6 +17,7 @@
 #include "namenode/frontdoor/storage_numbers.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace/path_walk.h"
 #include "namenode/namespace_access.h"
 #include "namenode/replicas/replica_plane.h"
 
@@ -24,10 +26,10 @@ namespace cairn::namenode {
 // The native client's front door: checks requests, turns them into mutations or snapshot reads, and answers with locations and tokens.
 //
 // A call begins on the caller's thread, which must not wait for a disk: it reads what is in memory, and that is nearly always enough. When
-// it is not, the call begins anew on one of the reader executors, which may block on a disk read. Mutations are answered on a reader, too;
-// the writer's executor does nothing of a call but apply it. A mutation's paths are resolved before it is queued, which warms the cache
-// for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must get its kept answer. Targets are
-// chosen before the mutation is queued.
+// it is not, the call begins anew on one of the reader executors, which may block on a disk read. Mutations are answered where they came in
+// (CallContext::home), or on a reader; the writer's executor does nothing of a call but apply it. A mutation's paths are resolved before it
+// is queued, which warms the cache for the writer; nothing is refused on what the snapshot says, since a repeated call that has acted must
+// get its kept answer. Targets are chosen before the mutation is queued.
 //
 // Thread-safe. Calls that come when a reader's queue is full are kRetriable. All that it points to, and the readers' queues, outlive the
 // last call.
@@ -152,25 +154,32 @@ class ClientService : public api::ClientNamenode {
   // A mutation without its operation.
   template <class Request, class Response>
   v1::Mutation NewMutation(const Call<Request, Response>& call) const;
-  // Queues it; `fill` makes the response of the result, on the call's reader.
+  // Queues it and goes on in `then` (Call&, const StatusOr<MutationResult>&), which must not read the disk, where the call came in.
+  template <class Request, class Response, class Then>
+  void SubmitThen(Call<Request, Response> call, v1::Mutation mutation, Then then);
+  // Makes the response of the result.
+  template <class Response>
+  using Fill = absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)>;
   template <class Request, class Response>
-  void Submit(Call<Request, Response> call, v1::Mutation mutation,
-              absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill);
+  void AnswerWith(Call<Request, Response>& call, const absl::StatusOr<v1::MutationResult>& result, Fill<Response>& fill);
+  template <class Request, class Response>
+  void Submit(Call<Request, Response> call, v1::Mutation mutation, Fill<Response> fill);
   template <class Request, class Response>
   void Answer(Call<Request, Response>& call, Response response);
 
   // True if the call of this header acted before: its answer is in the snapshot, and it needs nothing chosen.
   absl::StatusOr<bool> HasActed(const ReadView& view, const v1::RequestHeader& header) const;
-  // What is to be said of the lease that stands in the way of `call`; nothing of the caller's own.
-  void SeeLease(const ReadView& view, const std::string& path, const std::string& caller, v1::Mutation::LeaseSeen* seen) const;
+  // What is to be said of the lease that stands in the way of `caller` at the end of `walk`; nothing of his own.
+  void SeeLease(const absl::StatusOr<PathWalk>& walk, const std::string& caller, v1::Mutation::LeaseSeen* seen) const;
   // Submit; but if a lease that has run out stands in the way it is taken over first, and `again` makes the call anew once that has closed
   // the file. Else the caller is told that it is being recovered.
   template <class Request, class Response>
   void SubmitOverLease(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
-                       void (ClientService::*again)(Call<Request, Response>),
-                       absl::AnyInvocable<absl::Status(const v1::MutationResult&, Response&)> fill);
+                       void (ClientService::*again)(Call<Request, Response>), Fill<Response> fill);
+  // The mutation that takes a file over which `mutation`, a create, append or truncate, found held.
+  static v1::Mutation::RecoverLease TakeOverOf(const v1::Mutation& mutation);
   template <class Request, class Response>
-  void TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation mutation,
+  void TakeOver(std::string_view operation, Call<Request, Response> call, v1::Mutation::RecoverLease recover,
                 void (ClientService::*again)(Call<Request, Response>));
   // The block of `file` in which the byte before `end` lies, and where it is held now.
   template <class Operation>
@@ -186,6 +195,7 @@ class ClientService : public api::ClientNamenode {
 
   const Options options_;
   const ReplicaPlane::Identity identity_;
+  const BlockTokenSealer sealer_;
   CallerResolver callers_;
   NamespaceAccess* const space_;
   ReplicaPlane* const replicas_;

@@ -25,6 +25,11 @@ void Count(const v1::MutationResult& result, v1::ReleaseLeaseResponse* response)
   }
 }
 
+// The file at the end of a walk; null if there is none. What is not there, or no file, is refused by Apply, in its words.
+const v1::INodeRecord* FileOf(const absl::StatusOr<PathWalk>& walk) {
+  return walk.ok() && walk->complete() && !walk->last().is_directory() ? walk->last().record.get() : nullptr;
+}
+
 }  // namespace
 
 #define CAIRN_DISPATCH(Name)                                                                                          \
@@ -37,11 +42,26 @@ CAIRN_DISPATCH(RecoverLease)
 CAIRN_DISPATCH(ReleaseLease)
 #undef CAIRN_DISPATCH
 
-void ClientService::SeeLease(const ReadView& view, const std::string& path, const std::string& caller,
-                             v1::Mutation::LeaseSeen* seen) const {
-  const absl::StatusOr<PathWalk> walk = WalkPath(view, path, Caller::Trusted());
-  if (!walk.ok() || !walk->complete() || walk->last().is_directory()) return;
-  const std::string& holder = walk->last().record.lease_holder();
+v1::Mutation::RecoverLease ClientService::TakeOverOf(const v1::Mutation& mutation) {
+  v1::Mutation::RecoverLease recover;
+  const auto fill = [&recover](const auto& operation) {
+    recover.set_path(operation.path());
+    *recover.mutable_lease_seen() = operation.lease_seen();
+  };
+  if (mutation.has_create()) {
+    fill(mutation.create());
+  } else if (mutation.has_append()) {
+    fill(mutation.append());
+  } else {
+    fill(mutation.truncate());
+  }
+  return recover;
+}
+
+void ClientService::SeeLease(const absl::StatusOr<PathWalk>& walk, const std::string& caller, v1::Mutation::LeaseSeen* seen) const {
+  const v1::INodeRecord* const file = FileOf(walk);
+  if (file == nullptr) return;
+  const std::string& holder = file->lease_holder();
   if (holder.empty() || holder == caller || holder == kRecoveryHolder) return;
   seen->set_holder(holder);
   seen->set_idle_ms(absl::ToInt64Milliseconds(leases_->IdleOf(holder)));
@@ -69,12 +89,12 @@ void ClientService::OnAppend(Call<v1::AppendRequest, v1::AppendResponse> call) {
   v1::Mutation::Append& append = *mutation.mutable_append();
   append.set_path(request.path());
   append.set_new_block(request.new_block());
-  // A file that is not there, or no file, is refused by Apply, in its words.
-  if (const absl::StatusOr<ResolvedInode> file = ResolvePath(*view, request.path()); file.ok() && file->record.type() == v1::FILE) {
-    const absl::Status found = FindHeld(*view, file->record, file->record.length_bytes(), &append);
+  const absl::StatusOr<PathWalk> walk = WalkPath(*view, request.path(), Caller::Trusted());
+  if (const v1::INodeRecord* const file = FileOf(walk)) {
+    const absl::Status found = FindHeld(*view, *file, file->length_bytes(), &append);
     if (!found.ok()) return call.done(Annotate(found, fmt::format("append {}", request.path())));
   }
-  SeeLease(*view, request.path(), call.header.client_name(), append.mutable_lease_seen());
+  SeeLease(walk, call.header.client_name(), append.mutable_lease_seen());
   if (!call.header.client_name().empty()) {
     if (const absl::Status renewed = leases_->Renew(call.header.client_name()); !renewed.ok()) return call.done(renewed);
   }
@@ -97,12 +117,12 @@ void ClientService::OnTruncate(Call<v1::TruncateRequest, v1::TruncateResponse> c
   v1::Mutation::Truncate& truncate = *mutation.mutable_truncate();
   truncate.set_path(request.path());
   truncate.set_new_length_bytes(request.new_length_bytes());
-  if (const absl::StatusOr<ResolvedInode> file = ResolvePath(*view, request.path());
-      file.ok() && file->record.type() == v1::FILE && request.new_length_bytes() < file->record.length_bytes()) {
-    const absl::Status found = FindHeld(*view, file->record, request.new_length_bytes(), &truncate);
+  const absl::StatusOr<PathWalk> walk = WalkPath(*view, request.path(), Caller::Trusted());
+  if (const v1::INodeRecord* const file = FileOf(walk); file != nullptr && request.new_length_bytes() < file->length_bytes()) {
+    const absl::Status found = FindHeld(*view, *file, request.new_length_bytes(), &truncate);
     if (!found.ok()) return call.done(Annotate(found, fmt::format("truncate {}", request.path())));
   }
-  SeeLease(*view, request.path(), call.header.client_name(), truncate.mutable_lease_seen());
+  SeeLease(walk, call.header.client_name(), truncate.mutable_lease_seen());
   SubmitOverLease<v1::TruncateRequest, v1::TruncateResponse>(kTruncateFile, std::move(call), std::move(mutation),
                                                              &ClientService::OnTruncate,
                                                              [](const v1::MutationResult& result, v1::TruncateResponse& response) {

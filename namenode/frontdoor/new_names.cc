@@ -5,8 +5,7 @@
 
 namespace cairn::namenode {
 
-absl::Status CheckNewPath(const ReadView& view, const v1::Mutation::Limits& limits, const std::string& path) {
-  const absl::StatusOr<PathWalk> walk = WalkPath(view, path, Caller::Trusted());
+absl::Status CheckNewPath(const absl::StatusOr<PathWalk>& walk, const v1::Mutation::Limits& limits, const std::string& path) {
   if (!walk.ok()) {
     // Of anything else, a file in the middle, say, the mutation decides.
     return IsNotInMemory(walk.status()) ? walk.status() : SplitPath(path).status();

@@ -22,13 +22,9 @@ absl::Status BlockError(ErrorKind kind, std::string_view reason, const std::stri
 }
 
 absl::Status Gone(const std::string& path, uint64_t inode_id) {
-  Error error;
-  error.kind = ErrorKind::kLeaseExpired;
-  error.reason = "FILE_GONE";
-  error.path = path;
-  error.message = inode_id == 0 ? fmt::format("{}: the file does not exist any more", path)
-                                : fmt::format("{} (inode {}): the file does not exist any more", path, inode_id);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kLeaseExpired, "FILE_GONE", path,
+                   inode_id == 0 ? fmt::format("{}: the file does not exist any more", path)
+                                 : fmt::format("{} (inode {}): the file does not exist any more", path, inode_id));
 }
 
 }  // namespace
@@ -55,7 +51,7 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   } else {
     // The lease is the right.
     ASSIGN_OR_RETURN(PathWalk walk, WalkPath(ctx.view(), path, Caller::Trusted()));
-    if (walk.complete()) inode = walk.last();
+    if (walk.complete()) inode = walk.last().Copy();
   }
   if (!inode) return Gone(path, inode_id);
   ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
@@ -81,7 +77,7 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   return edit;
 }
 
-absl::StatusOr<FileEdit> FileEdit::LoadAt(OpContext& ctx, const PathWalk& walk) { return Load(ctx, walk.path(), walk.last().record.id()); }
+absl::StatusOr<FileEdit> FileEdit::LoadAt(OpContext& ctx, const PathWalk& walk) { return Load(ctx, walk.path(), walk.last().id().value()); }
 
 absl::Status FileEdit::LoadLast() {
   last_.reset();

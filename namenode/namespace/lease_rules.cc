@@ -50,22 +50,16 @@ absl::Status CheckNotBeingWritten(const OpContext& ctx, std::string_view operati
                                   const v1::Mutation::LeaseSeen& seen) {
   if (file.lease_holder().empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Refusal refusal, WhyNot(ctx, file, seen));
-  Error error;
-  error.kind = ErrorKind::kBeingWritten;
-  error.reason = std::string(refusal.reason);
-  error.path = path;
-  error.message = fmt::format("Failed to {} {} for {} because {}", operation, path, ctx.mutation().client_name(), refusal.why);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kBeingWritten, refusal.reason, path,
+                   fmt::format("Failed to {} {} for {} because {}", operation, path, ctx.mutation().client_name(), refusal.why));
 }
 
 absl::Status CheckHolder(std::string_view operation, const std::string& path, std::string_view holder) {
   if (!holder.empty() && holder.size() <= kMaxHolderBytes && holder != kRecoveryHolder) return absl::OkStatus();
-  Error error;
-  error.kind = ErrorKind::kInvalidArgument;
-  error.path = path;
-  error.message = holder == kRecoveryHolder ? fmt::format("{}: {} is the NameNode's own name, not a client's", path, holder)
-                                            : fmt::format("{}: {} needs a client name of 1 to {} bytes", path, operation, kMaxHolderBytes);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kInvalidArgument, "", path,
+                   holder == kRecoveryHolder
+                       ? fmt::format("{}: {} is the NameNode's own name, not a client's", path, holder)
+                       : fmt::format("{}: {} needs a client name of 1 to {} bytes", path, operation, kMaxHolderBytes));
 }
 
 absl::StatusOr<bool> TakeFromWriter(FileEdit& edit) {

@@ -11,14 +11,14 @@
 namespace cairn::namenode {
 namespace {
 
-ResolvedInode ToResolved(InodeAt inode) { return ResolvedInode{std::move(inode.record), inode.parent, std::move(inode.name)}; }
+ResolvedInode ToResolved(const WalkedInode& inode) { return ResolvedInode{*inode.record, inode.parent, inode.name}; }
 
 absl::Status NoSuchInode(InodeId id) { return MakeError(ErrorKind::kNotFound, fmt::format("inode {} does not exist", id.value())); }
 
 absl::StatusOr<uint64_t> ChildrenOf(const ReadView& view, const v1::INodeRecord& record) {
   if (record.type() != v1::DIRECTORY) return 0;
-  ASSIGN_OR_RETURN(const v1::UsageRecord usage, GetRecord<v1::UsageRecord>(view, Family::kUsage, UsageKey(InodeId(record.id()))));
-  return usage.children();
+  ASSIGN_OR_RETURN(const auto usage, GetShared<v1::UsageRecord>(view, Family::kUsage, UsageKey(InodeId(record.id()))));
+  return usage->children();
 }
 
 // How far a block reaches in its file, as far as is known: a block being written may fill up.
@@ -29,9 +29,9 @@ uint64_t ExtentOf(const v1::BlockRecord& block, const v1::INodeRecord& file) {
 }  // namespace
 
 absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view path, const Caller& caller, uint32_t rights) {
-  ASSIGN_OR_RETURN(PathWalk walk, WalkExisting(view, path, caller));
+  ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   RETURN_IF_ERROR(caller.CheckTarget(walk, rights));
-  return ToResolved(std::move(walk.inodes.back()));
+  return ToResolved(walk.last());
 }
 
 absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path, const Caller& caller, uint32_t rights) {
@@ -45,17 +45,17 @@ absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view
 }
 
 absl::StatusOr<ResolvedInode> ResolveId(const ReadView& view, InodeId id) {
-  ASSIGN_OR_RETURN(std::optional<InodeAt> inode, FindInodeAnywhere(view, id));
+  ASSIGN_OR_RETURN(const std::optional<FoundInode> inode, FindInode(view, id));
   if (!inode) return NoSuchInode(id);
-  ASSIGN_OR_RETURN(const Ancestry ancestry, AncestryOf(view, inode->parent, inode->name));
+  ASSIGN_OR_RETURN(const Ancestry ancestry, AncestryOf(view, inode->parent(), inode->link->name()));
   if (ancestry.detached) return NoSuchInode(id);
-  return ToResolved(*std::move(inode));
+  return ResolvedInode{*inode->record, inode->parent(), inode->link->name()};
 }
 
 absl::StatusOr<std::string> PathOf(const ReadView& view, InodeId id) {
-  ASSIGN_OR_RETURN(const std::optional<InodeAt> inode, FindInodeAnywhere(view, id));
+  ASSIGN_OR_RETURN(const std::optional<FoundInode> inode, FindInode(view, id));
   if (!inode) return NoSuchInode(id);
-  ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(view, inode->parent, inode->name));
+  ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(view, inode->parent(), inode->link->name()));
   if (ancestry.detached) return NoSuchInode(id);
   std::reverse(ancestry.names.begin(), ancestry.names.end());
   return JoinPath(ancestry.names);
@@ -80,8 +80,8 @@ v1::FileStatus ToFileStatus(const v1::INodeRecord& record, std::string path) {
 
 absl::StatusOr<v1::FileStatus> StatusOfPath(const ReadView& view, std::string_view path, const Caller& caller) {
   ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
-  v1::FileStatus status = ToFileStatus(walk.last().record, walk.path());
-  ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, walk.last().record));
+  v1::FileStatus status = ToFileStatus(*walk.last().record, walk.path());
+  ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, *walk.last().record));
   status.set_children(children);
   return status;
 }
@@ -91,7 +91,7 @@ absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view pat
   ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   Listing listing;
   if (!walk.last().is_directory()) {  // A file is listed as itself.
-    if (start_after.empty()) listing.entries.push_back(ToFileStatus(walk.last().record, walk.components.back()));
+    if (start_after.empty()) listing.entries.push_back(ToFileStatus(*walk.last().record, walk.components.back()));
     return listing;
   }
   RETURN_IF_ERROR(caller.CheckTarget(walk, kReadRight | kExecuteRight));
@@ -142,7 +142,7 @@ absl::StatusOr<std::optional<v1::BlockRecord>> FindBlock(const ReadView& view, B
 absl::StatusOr<v1::ContentSummary> SummaryOfPath(const ReadView& view, std::string_view path, const Caller& caller) {
   ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   v1::ContentSummary summary;
-  const v1::INodeRecord& record = walk.last().record;
+  const v1::INodeRecord& record = *walk.last().record;
   if (!walk.last().is_directory()) {
     summary.set_files(1);
     summary.set_length_bytes(record.length_bytes());

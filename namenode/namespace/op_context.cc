@@ -45,12 +45,11 @@ UsageDelta& UsageDelta::operator+=(const UsageDelta& other) {
 }
 
 absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
-  auto row = usage_rows_.find(directory);
-  if (row == usage_rows_.end()) {
-    ASSIGN_OR_RETURN(v1::UsageRecord stored, GetRecord<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
-    row = usage_rows_.emplace(directory, std::move(stored)).first;
+  std::shared_ptr<const v1::UsageRecord>& row = usage_rows_[directory];
+  if (row == nullptr) {
+    ASSIGN_OR_RETURN(row, GetShared<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
   }
-  v1::UsageRecord usage = row->second;
+  v1::UsageRecord usage = *row;
   const auto found = directories_.find(directory);
   if (found == directories_.end()) return usage;
   const DirectoryChange& change = found->second;
@@ -111,18 +110,19 @@ absl::Status OpContext::Flush() {
   for (auto& [id, change] : directories_) {
     if (change.children != 0 || change.subtree != UsageDelta() || change.quotas) {
       ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(id));
-      PutRecord(Change(), Family::kUsage, UsageKey(id), usage);
+      Change().PutMessage(Family::kUsage, UsageKey(id), std::make_shared<v1::UsageRecord>(usage));
       if (change.children > 0)
         RETURN_IF_ERROR(NoteGrowth(id, usage.children() - static_cast<uint64_t>(change.children), usage.children(),
                                    limits().max_directory_entries(), kMaxDirectoryItemsKey));
     }
     if (!change.touched) continue;
-    ASSIGN_OR_RETURN(std::optional<InodeAt> directory, FindInodeAnywhere(txn_, id));
+    ASSIGN_OR_RETURN(const std::optional<FoundInode> directory, FindInode(txn_, id));
     if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
     // One that a user has set to later stays, as in HDFS.
-    if (directory->record.modification_time_ms() >= now_ms_) continue;
-    directory->record.set_modification_time_ms(now_ms_);
-    PutInode(Change(), *directory);
+    if (directory->record->modification_time_ms() >= now_ms_) continue;
+    auto touched = std::make_shared<v1::INodeRecord>(*directory->record);
+    touched->set_modification_time_ms(now_ms_);
+    Change().PutMessage(Family::kInode, InodeKey(directory->parent(), directory->link->name()), std::move(touched));
   }
   directories_.clear();
   usage_rows_.clear();
@@ -233,7 +233,7 @@ absl::StatusOr<MadeDirectories> MakeDirectories(OpContext& ctx, const PathWalk& 
   MadeDirectories made;
   for (size_t i = 0; i <= std::min(until, walk.inodes.size() - 1); ++i) made.ancestors.push_back(walk.inodes[i].id());
   made.parent = made.ancestors.back();
-  made.group = walk.inodes[made.ancestors.size() - 1].record.group();
+  made.group = walk.inodes[made.ancestors.size() - 1].record->group();
   for (size_t i = walk.inodes.size() - 1; i < until; ++i) {
     const bool is_last = i + 1 == walk.components.size();
     ASSIGN_OR_RETURN(v1::INodeRecord record, NewInode(ctx, v1::DIRECTORY, is_last ? mode : parent_mode, made.group));

@@ -1,11 +1,13 @@
 #pragma once
 
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "namenode/namespace/path_walk.h"
 #include "namenode/namespace/permission.h"
 #include "namenode/namespace/records.h"
@@ -53,7 +55,7 @@ class OpContext {
   void SetQuota(InodeId directory, std::optional<int64_t> namespace_quota, std::optional<int64_t> space_quota_bytes);
   // Whether `delta` may be added to each of `ancestors`, the root first, after what was added before. kQuota with reason NAMESPACE_QUOTA or
   // SPACE_QUOTA, the directory's path and its quota as limit, of the nearest that says no (as HDFS: FSDirectory.verifyQuota). Only what
-  // grows is checked. Reads the rows that Flush needs, once: a check costs no reads of its own.
+  // grows is checked.
   absl::Status CheckQuota(const std::vector<InodeId>& ancestors, const UsageDelta& delta) const;
   // `ancestors`: every directory above the entry, in any order.
   void AddUsage(const std::vector<InodeId>& ancestors, const UsageDelta& delta);
@@ -89,9 +91,9 @@ class OpContext {
   Transaction& txn_;
   v1::MutationResult& result_;
   bool acted_ = false;
-  std::map<InodeId, DirectoryChange> directories_;
-  // Rows as the transaction has them, each read once.
-  mutable std::map<InodeId, v1::UsageRecord> usage_rows_;
+  absl::btree_map<InodeId, DirectoryChange> directories_;
+  // Rows as the transaction has them, each asked for once.
+  mutable absl::btree_map<InodeId, std::shared_ptr<const v1::UsageRecord>> usage_rows_;
 };
 
 inline constexpr std::string_view kMaxDirectoryItemsKey = "dfs.namenode.fs-limits.max-directory-items";

@@ -31,7 +31,7 @@ class Walk {
     const std::string path = walk.components.empty() ? "" : walk.path();
     if (!walk.last().is_directory()) {
       ++page_.seen;
-      RETURN_IF_ERROR(Look(walk.last().record, path));
+      RETURN_IF_ERROR(Look(*walk.last().record, path));
       return std::move(page_);
     }
     root_length_ = path.size();

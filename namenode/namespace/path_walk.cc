@@ -21,13 +21,12 @@ absl::Status InvalidPath(std::string_view path, std::string_view why) {
   return MakeError(std::move(error));
 }
 
-// Appends the entry `name` of `parent`, parsed in place; false if there is none. A walk is a part of every call.
-absl::StatusOr<bool> ReadInto(const ReadView& view, InodeId parent, const std::string& name, std::vector<InodeAt>& inodes) {
-  const std::string key = InodeKey(parent, name);
-  ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(Family::kInode, key));
-  if (!bytes) return false;
-  InodeAt& inode = inodes.emplace_back(InodeAt{parent, name, {}});
-  if (!inode.record.ParseFromString(*bytes)) return CorruptRow(Family::kInode, key, "does not parse");
+// Appends the entry `name` of `parent`; false if there is none. A walk is a part of every call.
+absl::StatusOr<bool> ReadInto(const ReadView& view, InodeId parent, const std::string& name, std::vector<WalkedInode>& inodes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const v1::INodeRecord> record,
+                   FindShared<v1::INodeRecord>(view, Family::kInode, InodeKey(parent, name)));
+  if (record == nullptr) return false;
+  inodes.push_back(WalkedInode{parent, name, std::move(record)});
   return true;
 }
 
@@ -70,7 +69,7 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
   ASSIGN_OR_RETURN(const bool has_root, ReadInto(view, kRootParentId, "", walk.inodes));
   if (!has_root) return CorruptRow(Family::kInode, InodeKey(kRootParentId, ""), "is missing");
   for (size_t i = 0; i < walk.components.size(); ++i) {
-    const InodeAt& parent = walk.inodes.back();
+    const WalkedInode& parent = walk.inodes.back();
     if (!parent.is_directory()) {
       Error error;
       error.kind = ErrorKind::kNotDirectory;
@@ -78,11 +77,20 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
       error.message = fmt::format("{}: {} is a file, not a directory", walk.path(), error.path);
       return MakeError(std::move(error));
     }
-    if (!caller.MayAccess(parent.record, kExecuteRight)) return caller.Denied(parent.record, JoinPath(walk.components, i), kExecuteRight);
+    if (!caller.MayAccess(*parent.record, kExecuteRight)) return caller.Denied(*parent.record, JoinPath(walk.components, i), kExecuteRight);
     ASSIGN_OR_RETURN(const bool found, ReadInto(view, parent.id(), walk.components[i], walk.inodes));
     if (!found) break;
   }
   return walk;
+}
+
+absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
+  Error error;
+  error.kind = kind;
+  error.reason = std::string(reason);
+  error.path = path;
+  error.message = std::move(message);
+  return MakeError(std::move(error));
 }
 
 absl::Status PathNotFound(const PathWalk& walk, const std::string& named, std::string message) {
@@ -120,9 +128,9 @@ absl::StatusOr<Ancestry> AncestryOf(const ReadView& view, InodeId parent, std::s
     }
     ancestry.directories.push_back(at);
     ancestry.names.push_back(std::move(at_name));
-    ASSIGN_OR_RETURN(v1::INodeLink link, GetRecord<v1::INodeLink>(view, Family::kInodeById, InodeByIdKey(at)));
-    at = InodeId(link.parent_id());
-    at_name = std::move(*link.mutable_name());
+    ASSIGN_OR_RETURN(const std::shared_ptr<const v1::INodeLink> link, GetShared<v1::INodeLink>(view, Family::kInodeById, InodeByIdKey(at)));
+    at = InodeId(link->parent_id());
+    at_name = link->name();
   }
   return ancestry;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/error.h"
 #include "namenode/namespace/permission.h"
 #include "namenode/namespace/records.h"
 
@@ -16,16 +18,27 @@ absl::StatusOr<std::vector<std::string>> SplitPath(std::string_view path);
 std::string JoinPath(const std::vector<std::string>& components, size_t count);
 inline std::string JoinPath(const std::vector<std::string>& components) { return JoinPath(components, components.size()); }
 
+// An inode on a path, only to be read.
+struct WalkedInode {
+  InodeId parent;
+  std::string name;  // Empty for the root.
+  std::shared_ptr<const v1::INodeRecord> record;
+
+  InodeId id() const { return InodeId(record->id()); }
+  bool is_directory() const { return record->type() == v1::DIRECTORY; }
+  InodeAt Copy() const { return {parent, name, *record}; }
+};
+
 // How far a path exists: the root, then one inode a component, until one is missing.
 struct PathWalk {
   std::vector<std::string> components;
-  std::vector<InodeAt> inodes;  // At least the root.
+  std::vector<WalkedInode> inodes;  // At least the root.
 
   bool complete() const { return inodes.size() == components.size() + 1; }
   // True if all but the last component exist; not for the root.
   bool has_parent() const { return !components.empty() && inodes.size() >= components.size(); }
-  const InodeAt& last() const { return inodes.back(); }
-  const InodeAt& parent() const { return inodes[components.size() - 1]; }
+  const WalkedInode& last() const { return inodes.back(); }
+  const WalkedInode& parent() const { return inodes[components.size() - 1]; }
   std::string path() const { return JoinPath(components); }
   // Components that do not exist.
   size_t missing() const { return components.size() + 1 - inodes.size(); }
@@ -41,6 +54,8 @@ absl::StatusOr<PathWalk> WalkPath(const ReadView& view, std::string_view path, c
 // The same for a path that must exist: kNotFound naming the first missing component.
 absl::StatusOr<PathWalk> WalkExisting(const ReadView& view, std::string_view path, const Caller& caller);
 
+// A refusal that names a path.
+absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message);
 // kNotFound of the first missing component, in HDFS's words of files that are not there, or in the verb's own; says which component it is
 // if it is not the path `named` in them.
 absl::Status PathNotFound(const PathWalk& walk);

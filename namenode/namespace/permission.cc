@@ -66,17 +66,17 @@ absl::Status Caller::Denied(const v1::INodeRecord& record, const std::string& pa
 }
 
 absl::Status Caller::CheckTarget(const PathWalk& walk, uint32_t rights) const {
-  if (!walk.complete() || MayAccess(walk.last().record, rights)) return absl::OkStatus();
-  return Denied(walk.last().record, walk.path(), rights);
+  if (!walk.complete() || MayAccess(*walk.last().record, rights)) return absl::OkStatus();
+  return Denied(*walk.last().record, walk.path(), rights);
 }
 
 absl::Status Caller::CheckParent(const PathWalk& walk, uint32_t rights) const {
   if (!enforced_ || !walk.has_parent()) return absl::OkStatus();
-  const v1::INodeRecord& parent = walk.parent().record;
+  const v1::INodeRecord& parent = *walk.parent().record;
   const auto parent_path = [&walk] { return JoinPath(walk.components, walk.components.size() - 1); };
   if (!MayAccess(parent, rights)) return Denied(parent, parent_path(), rights);
   if (!walk.complete() || (rights & kWriteRight) == 0 || (parent.mode() & kSticky) == 0) return absl::OkStatus();
-  const v1::INodeRecord& record = walk.last().record;
+  const v1::INodeRecord& record = *walk.last().record;
   if (!user_.empty() && (parent.owner() == user_ || record.owner() == user_)) return absl::OkStatus();
   return Refusal("STICKY_BIT", walk.path(),
                  fmt::format("Permission denied by sticky bit: user={}, path={}, parent={}", user_, Described(walk.path(), record),
@@ -86,13 +86,13 @@ absl::Status Caller::CheckParent(const PathWalk& walk, uint32_t rights) const {
 absl::Status Caller::CheckAncestor(const PathWalk& walk, uint32_t rights) const {
   if (walk.components.empty()) return absl::OkStatus();
   const size_t nearest = std::min(walk.inodes.size(), walk.components.size()) - 1;
-  const v1::INodeRecord& record = walk.inodes[nearest].record;
+  const v1::INodeRecord& record = *walk.inodes[nearest].record;
   if (MayAccess(record, rights)) return absl::OkStatus();
   return Denied(record, JoinPath(walk.components, nearest), rights);
 }
 
 absl::Status Caller::CheckOwner(const PathWalk& walk) const {
-  if (superuser_ || (!user_.empty() && walk.last().record.owner() == user_)) return absl::OkStatus();
+  if (superuser_ || (!user_.empty() && walk.last().record->owner() == user_)) return absl::OkStatus();
   return Refusal("NOT_OWNER", walk.path(), fmt::format("Permission denied. user={} is not the owner of inode={}", user_, walk.path()));
 }
 

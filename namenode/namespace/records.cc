@@ -7,19 +7,6 @@
 #include "common/error.h"
 
 namespace cairn::namenode {
-namespace {
-
-std::string Hex(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return out;
-}
-
-}  // namespace
-
-absl::Status CorruptRow(Family family, std::string_view key, std::string_view what) {
-  return MakeError(ErrorKind::kCorruptMetadata, fmt::format("family {}, key 0x{}: the row {}", FamilyName(family), Hex(key), what));
-}
 
 absl::StatusOr<uint64_t> GetNumber(const ReadView& view, std::string_view name) {
   ASSIGN_OR_RETURN(const std::optional<std::string> bytes, view.Get(Family::kMeta, name));
@@ -39,16 +26,25 @@ absl::StatusOr<uint64_t> TakeNumber(Transaction& txn, std::string_view name, uin
 
 absl::StatusOr<std::optional<InodeAt>> FindInodeAnywhere(const ReadView& view, InodeId id) {
   std::optional<InodeAt> found;
-  ASSIGN_OR_RETURN(std::optional<v1::INodeLink> link, FindRecord<v1::INodeLink>(view, Family::kInodeById, InodeByIdKey(id)));
-  if (!link) return found;
-  const InodeId parent(link->parent_id());
-  ASSIGN_OR_RETURN(v1::INodeRecord record, GetRecord<v1::INodeRecord>(view, Family::kInode, InodeKey(parent, link->name())));
-  if (record.id() != id.value()) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "points to another inode");
-  found.emplace(InodeAt{parent, std::move(*link->mutable_name()), std::move(record)});
+  ASSIGN_OR_RETURN(const std::optional<FoundInode> inode, FindInode(view, id));
+  if (inode) found.emplace(InodeAt{inode->parent(), inode->link->name(), *inode->record});
   return found;
 }
 
-void PutInode(Transaction& txn, const InodeAt& inode) { PutRecord(txn, Family::kInode, InodeKey(inode.parent, inode.name), inode.record); }
+absl::StatusOr<std::optional<FoundInode>> FindInode(const ReadView& view, InodeId id) {
+  std::optional<FoundInode> found;
+  ASSIGN_OR_RETURN(std::shared_ptr<const v1::INodeLink> link, FindShared<v1::INodeLink>(view, Family::kInodeById, InodeByIdKey(id)));
+  if (link == nullptr) return found;
+  ASSIGN_OR_RETURN(std::shared_ptr<const v1::INodeRecord> record,
+                   GetShared<v1::INodeRecord>(view, Family::kInode, InodeKey(InodeId(link->parent_id()), link->name())));
+  if (record->id() != id.value()) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "points to another inode");
+  found.emplace(FoundInode{std::move(link), std::move(record)});
+  return found;
+}
+
+void PutInode(Transaction& txn, InodeAt inode) {
+  txn.PutMessage(Family::kInode, InodeKey(inode.parent, inode.name), std::make_shared<v1::INodeRecord>(std::move(inode.record)));
+}
 
 void PutLink(Transaction& txn, InodeId id, InodeId parent, std::string_view name) {
   v1::INodeLink link;
@@ -120,6 +116,8 @@ absl::StatusOr<v1::BlockRecord> GetBlock(const ReadView& view, BlockId id) {
   return GetRecord<v1::BlockRecord>(view, Family::kBlock, BlockKey(id));
 }
 
-void PutBlock(Transaction& txn, BlockId id, const v1::BlockRecord& record) { PutRecord(txn, Family::kBlock, BlockKey(id), record); }
+void PutBlock(Transaction& txn, BlockId id, v1::BlockRecord record) {
+  txn.PutMessage(Family::kBlock, BlockKey(id), std::make_shared<v1::BlockRecord>(std::move(record)));
+}
 
 }  // namespace cairn::namenode

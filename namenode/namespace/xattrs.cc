@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<v1::Xattr>> XattrsOfPath(const ReadView& view, std::s
   }
   ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view, path, caller));
   if (!names_only) RETURN_IF_ERROR(caller.CheckTarget(walk, kReadRight));
-  const v1::INodeRecord& record = walk.last().record;
+  const v1::INodeRecord& record = *walk.last().record;
   std::vector<v1::Xattr> found;
   if (wanted.empty()) {
     for (const v1::Xattr& xattr : record.xattrs())
@@ -67,14 +67,9 @@ absl::StatusOr<std::vector<v1::Xattr>> XattrsOfPath(const ReadView& view, std::s
   }
   for (const v1::Xattr& xattr : wanted) {
     const int place = PlaceOfXattr(record, xattr);
-    if (!HasXattrAt(record, place, xattr)) {
-      Error error;
-      error.kind = ErrorKind::kInvalidArgument;
-      error.reason = "XATTR_NOT_FOUND";
-      error.path = walk.path();
-      error.message = "At least one of the attributes provided was not found.";
-      return MakeError(std::move(error));
-    }
+    if (!HasXattrAt(record, place, xattr))
+      return PathError(ErrorKind::kInvalidArgument, "XATTR_NOT_FOUND", walk.path(),
+                       "At least one of the attributes provided was not found.");
     found.push_back(record.xattrs(place));
   }
   if (names_only)

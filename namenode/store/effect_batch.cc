@@ -16,14 +16,18 @@ constexpr uint8_t kPut = 1;
 constexpr uint8_t kDelete = 2;
 constexpr uint8_t kDeleteRange = 3;
 
-void AppendPiece(std::string& out, std::string_view piece) {
-  CAIRN_CHECK(piece.size() <= std::numeric_limits<uint32_t>::max(), "an effect of 4 GiB");
-  auto length = static_cast<uint32_t>(piece.size());
+void AppendLength(std::string& out, size_t bytes) {
+  CAIRN_CHECK(bytes <= std::numeric_limits<uint32_t>::max(), "an effect of 4 GiB");
+  auto length = static_cast<uint32_t>(bytes);
   while (length >= 0x80) {
     out.push_back(static_cast<char>(length | 0x80));
     length >>= 7;
   }
   out.push_back(static_cast<char>(length));
+}
+
+void AppendPiece(std::string& out, std::string_view piece) {
+  AppendLength(out, piece.size());
   out.append(piece);
 }
 
@@ -92,6 +96,18 @@ void EffectEncoder::Put(Family family, std::string_view key, std::string_view va
   Begin(family, kPut);
   AppendPiece(batch_.bytes, key);
   AppendPiece(batch_.bytes, value);
+  batch_.messages.push_back(nullptr);
+}
+
+void EffectEncoder::PutMessage(Family family, std::string_view key, SharedMessage message) {
+  Begin(family, kPut);
+  AppendPiece(batch_.bytes, key);
+  const size_t size = message->ByteSizeLong();
+  AppendLength(batch_.bytes, size);
+  const size_t begin = batch_.bytes.size();
+  batch_.bytes.resize(begin + size);
+  message->SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(batch_.bytes.data() + begin));
+  batch_.messages.push_back(std::move(message));
 }
 
 void EffectEncoder::Delete(Family family, std::string_view key) {

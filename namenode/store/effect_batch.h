@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,9 @@ inline constexpr uint8_t kEffectBatchVersion = 1;
 struct EffectBatch {
   std::string bytes;
   uint64_t applied_index = 0;  // As in the bytes.
+  // What its puts say, in their order; null where only the bytes are at hand, or fewer. No part of the encoding: it spares the process
+  // that made the batch the parsing of what it has just written.
+  std::vector<SharedMessage> messages = {};
 };
 
 // Writes a batch. Keys and values are at most 2^32 - 1 bytes.
@@ -39,6 +43,7 @@ class EffectEncoder {
  public:
   explicit EffectEncoder(uint64_t applied_index);
   void Put(Family family, std::string_view key, std::string_view value);
+  void PutMessage(Family family, std::string_view key, SharedMessage message);
   void Delete(Family family, std::string_view key);
   void DeleteRange(Family family, std::string_view begin, std::string_view end);
   EffectBatch Take() &&;

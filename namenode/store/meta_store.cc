@@ -135,21 +135,41 @@ class DatabaseView : public ReadView {
     if (cache != nullptr) {
       if (std::optional<std::string> row = cache->Find(family, key, index_)) return row;
     }
-    rocksdb::ReadOptions options;
-    options.snapshot = snapshot_.get();
-    options.read_tier = tier_;
     rocksdb::PinnableSlice value;
-    const rocksdb::Status status = database_->db->Get(options, database_->handle(family), ToSlice(key), &value);
-    if (status.IsNotFound()) return std::nullopt;
-    if (!status.ok()) return ReadError(status, family);
+    ASSIGN_OR_RETURN(const bool found, Read(family, key, &value));
+    if (!found) return std::nullopt;
     if (cache != nullptr) cache->Add(family, key, ToView(value), index_);
     return std::string(ToView(value));
+  }
+  absl::StatusOr<SharedMessage> GetMessage(Family family, std::string_view key, ParseRow parse) const override {
+    RowCache* const cache = RowCache::Keeps(family) ? database_->cache.get() : nullptr;
+    if (cache != nullptr) {
+      if (SharedMessage row = cache->FindMessage(family, key, index_, parse)) return row;
+    }
+    rocksdb::PinnableSlice value;
+    ASSIGN_OR_RETURN(const bool found, Read(family, key, &value));
+    if (!found) return nullptr;
+    SharedMessage message = parse(ToView(value));
+    if (message == nullptr) return CorruptRow(family, key, "does not parse");
+    if (cache != nullptr) cache->AddMessage(family, key, message, value.size(), index_);
+    return message;
   }
   std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override {
     return std::make_unique<DatabaseCursor>(database_, snapshot_, family, tier_, begin, end);
   }
 
  private:
+  // Past the cache; false if there is no such row.
+  absl::StatusOr<bool> Read(Family family, std::string_view key, rocksdb::PinnableSlice* value) const {
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot_.get();
+    options.read_tier = tier_;
+    const rocksdb::Status status = database_->db->Get(options, database_->handle(family), ToSlice(key), value);
+    if (status.IsNotFound()) return false;
+    if (!status.ok()) return ReadError(status, family);
+    return true;
+  }
+
   std::shared_ptr<const Database> database_;
   std::shared_ptr<const rocksdb::Snapshot> snapshot_;
   const uint64_t index_;
@@ -172,13 +192,22 @@ PublishedState TakeSnapshot(const std::shared_ptr<Database>& database, uint64_t 
 // Brings the cache up to a batch that was written.
 class CacheUpdate : public EffectVisitor {
  public:
-  explicit CacheUpdate(RowCache* cache) : cache_(cache) {}
-  void Put(Family family, std::string_view key, std::string_view value) override { cache_->Put(family, key, value); }
+  CacheUpdate(RowCache* cache, const std::vector<SharedMessage>& messages) : cache_(cache), messages_(messages) {}
+  void Put(Family family, std::string_view key, std::string_view value) override {
+    const size_t place = next_++;
+    if (place < messages_.size() && messages_[place] != nullptr) {
+      cache_->PutMessage(family, key, messages_[place], value.size());
+    } else {
+      cache_->Put(family, key, value);
+    }
+  }
   void Delete(Family family, std::string_view key) override { cache_->Delete(family, key); }
   void DeleteRange(Family family, std::string_view begin, std::string_view end) override { cache_->DeleteRange(family, begin, end); }
 
  private:
   RowCache* cache_;
+  const std::vector<SharedMessage>& messages_;
+  size_t next_ = 0;
 };
 
 class BatchBuilder : public EffectVisitor {
@@ -285,7 +314,7 @@ class RocksMetaStore : public MetaStore {
     RETURN_IF_ERROR(FromRocksdb(database->db->Write(options, &builder.batch), "writing a batch"));
     if (database->cache != nullptr) {
       database->cache->Begin(index);
-      CacheUpdate update(database->cache.get());
+      CacheUpdate update(database->cache.get(), batch.messages);
       RETURN_IF_ERROR(DecodeEffects(batch.bytes, update).status());
     }
     applied_index_.store(index);

@@ -21,7 +21,7 @@ class MetaStore {
     std::string directory;  // Of the database itself ("<namenode dir>/namespace").
     size_t block_cache_bytes = 256 << 20;
     size_t write_buffer_bytes = 64 << 20;
-    size_t row_cache_bytes = 32 << 20;  // 0: none.
+    size_t row_cache_bytes = 64 << 20;  // 0: none.
     bool scarce_space = false;          // Opening writes no tables, only what it must.
     bool simulated = false;             // Options that repeat from a seed and never wait; see tests/testing/sim_rocksdb_env.h.
   };

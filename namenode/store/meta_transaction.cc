@@ -10,10 +10,6 @@ namespace {
 
 constexpr size_t kEffectOverhead = 6;  // Family, operation, two lengths: about.
 
-size_t SizeOf(std::string_view key, const std::optional<std::string>& value) {
-  return kEffectOverhead + key.size() + (value ? value->size() : 0);
-}
-
 // Merges the base's rows with the changes; a change hides the base's row of the same key.
 class MergedCursor : public Cursor {
  public:
@@ -48,9 +44,9 @@ class MergedCursor : public Cursor {
         value_ = std::string(base_->value());
         return;
       }
-      if (change->second->value) {
+      if (!change->second->is_deleted()) {
         key_ = change->first;
-        value_ = *change->second->value;
+        value_ = change->second->Bytes();
         return;
       }
       if (has_base && base_->key() == change->first) base_->Next();
@@ -68,15 +64,22 @@ class MergedCursor : public Cursor {
 
 }  // namespace
 
+const std::string& ChangedRows::Row::Bytes() {
+  if (std::exchange(is_behind, false)) message->SerializeToString(&*value);
+  return *value;
+}
+
 ChangedRows::Row* ChangedRows::Find(std::string_view key) const {
   const auto found = by_key_.find(key);
   return found == by_key_.end() ? nullptr : found->second;
 }
 
-void ChangedRows::Add(std::string_view key, std::optional<std::string> value) {
-  Row& row = rows_.emplace_back(Row{std::string(key), std::move(value)});
+ChangedRows::Row& ChangedRows::Add(std::string_view key) {
+  Row& row = rows_.emplace_back();
+  row.key = key;
   by_key_.emplace(row.key, &row);
   if (ordered_) ordered_->emplace(row.key, &row);
+  return row;
 }
 
 const ChangedRows::Ordered& ChangedRows::InOrder() const {
@@ -84,10 +87,10 @@ const ChangedRows::Ordered& ChangedRows::InOrder() const {
   return *ordered_;
 }
 
-std::vector<const ChangedRows::Row*> ChangedRows::Sorted() const {
-  std::vector<const Row*> sorted;
+std::vector<ChangedRows::Row*> ChangedRows::Sorted() {
+  std::vector<Row*> sorted;
   sorted.reserve(rows_.size());
-  for (const Row& row : rows_) sorted.push_back(&row);
+  for (Row& row : rows_) sorted.push_back(&row);
   std::sort(sorted.begin(), sorted.end(), [](const Row* a, const Row* b) { return a->key < b->key; });
   return sorted;
 }
@@ -96,30 +99,52 @@ MetaTransaction::MetaTransaction(std::shared_ptr<const ReadView> base, uint64_t 
     : base_(std::move(base)), applied_index_(applied_index) {}
 
 absl::StatusOr<std::optional<std::string>> MetaTransaction::Get(Family family, std::string_view key) const {
-  if (const ChangedRows::Row* row = changes_[static_cast<size_t>(family)].Find(key)) return row->value;
-  return base_->Get(family, key);
+  ChangedRows::Row* const row = changes_[static_cast<size_t>(family)].Find(key);
+  if (row == nullptr) return base_->Get(family, key);
+  if (row->is_deleted()) return std::nullopt;
+  return row->Bytes();
+}
+
+absl::StatusOr<SharedMessage> MetaTransaction::GetMessage(Family family, std::string_view key, ParseRow parse) const {
+  ChangedRows::Row* const row = changes_[static_cast<size_t>(family)].Find(key);
+  if (row == nullptr) return base_->GetMessage(family, key, parse);
+  if (row->message == nullptr && !row->is_deleted()) {
+    row->message = parse(*row->value);
+    if (row->message == nullptr) return CorruptRow(family, key, "does not parse");
+  }
+  return row->message;
 }
 
 std::unique_ptr<Cursor> MetaTransaction::Scan(Family family, std::string_view begin, std::string_view end) const {
   return std::make_unique<MergedCursor>(base_->Scan(family, begin, end), &changes_[static_cast<size_t>(family)].InOrder(), begin, end);
 }
 
-void MetaTransaction::Set(Family family, std::string_view key, std::optional<std::string> value) {
+ChangedRows::Row& MetaTransaction::Change(Family family, std::string_view key, size_t bytes) {
   ++writes_;
   ChangedRows& changes = changes_[static_cast<size_t>(family)];
-  const size_t size = SizeOf(key, value);
-  if (ChangedRows::Row* row = changes.Find(key)) {
-    bytes_ -= SizeOf(key, row->value);
-    row->value = std::move(value);
-  } else {
-    changes.Add(key, std::move(value));
-  }
-  bytes_ += size;
+  ChangedRows::Row* row = changes.Find(key);
+  if (row == nullptr) row = &changes.Add(key);
+  bytes_ -= row->bytes;
+  row->bytes = kEffectOverhead + key.size() + bytes;
+  bytes_ += row->bytes;
+  row->message = nullptr;
+  row->is_behind = false;
+  return *row;
 }
 
-void MetaTransaction::Put(Family family, std::string_view key, std::string_view value) { Set(family, key, std::string(value)); }
+void MetaTransaction::Put(Family family, std::string_view key, std::string_view value) {
+  ChangedRows::Row& row = Change(family, key, value.size());
+  row.value.emplace(value);
+}
 
-void MetaTransaction::Delete(Family family, std::string_view key) { Set(family, key, std::nullopt); }
+void MetaTransaction::PutMessage(Family family, std::string_view key, SharedMessage message) {
+  ChangedRows::Row& row = Change(family, key, message->ByteSizeLong());
+  row.message = std::move(message);
+  row.is_behind = true;
+  if (!row.value) row.value.emplace();
+}
+
+void MetaTransaction::Delete(Family family, std::string_view key) { Change(family, key, 0).value.reset(); }
 
 void MetaTransaction::DeleteRange(Family family, std::string_view begin, std::string_view end) {
   ++writes_;
@@ -132,11 +157,13 @@ EffectBatch MetaTransaction::TakeEffects() {
   for (const Range& range : ranges_) encoder.DeleteRange(range.family, range.begin, range.end);
   for (size_t i = 0; i < kFamilyCount; ++i) {
     const auto family = static_cast<Family>(i);
-    for (const ChangedRows::Row* row : changes_[i].Sorted()) {
-      if (row->value) {
-        encoder.Put(family, row->key, *row->value);
-      } else {
+    for (ChangedRows::Row* row : changes_[i].Sorted()) {
+      if (row->is_deleted()) {
         encoder.Delete(family, row->key);
+      } else if (row->message != nullptr) {
+        encoder.PutMessage(family, row->key, std::move(row->message));
+      } else {
+        encoder.Put(family, row->key, *row->value);
       }
     }
   }

@@ -31,17 +31,23 @@ class ChangedRows {
  public:
   struct Row {
     std::string key;
-    std::optional<std::string> value;  // Nothing: deleted.
+    std::optional<std::string> value;  // Nothing: deleted. Behind the message where `is_behind`.
+    SharedMessage message;             // What the value says, where somebody put or asked for it.
+    bool is_behind = false;
+    size_t bytes = 0;  // It counts in the transaction.
+
+    bool is_deleted() const { return !value; }
+    const std::string& Bytes();
   };
   using Ordered = std::map<std::string_view, Row*>;
 
   Row* Find(std::string_view key) const;
   // For a key that is not there.
-  void Add(std::string_view key, std::optional<std::string> value);
+  Row& Add(std::string_view key);
   // All rows by key; later additions appear in it.
   const Ordered& InOrder() const;
   // The same, for the last time.
-  std::vector<const Row*> Sorted() const;
+  std::vector<Row*> Sorted();
 
  private:
   std::deque<Row> rows_;
@@ -54,7 +60,8 @@ class ChangedRows {
 // iterators stay valid while the batch grows, and because it needs no RocksDB: any ReadView is a base.
 //
 // Range deletes stand beside the rows: the effects of a batch put them first, so that a row written into a deleted range stays.
-// What the batch did not write is read from the base, whose rows used last are in a cache (row_cache.h).
+// What the batch did not write is read from the base, whose rows used last are in a cache (row_cache.h). A row that was put as a message is
+// serialized when somebody asks for its bytes, at the latest with the effects.
 class MetaTransaction : public StoreTransaction {
  public:
   MetaTransaction(std::shared_ptr<const ReadView> base, uint64_t applied_index);
@@ -62,7 +69,9 @@ class MetaTransaction : public StoreTransaction {
   absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const override;
   // The cursor sees writes made after its creation to rows it has not reached. It must not outlive the transaction.
   std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override;
+  absl::StatusOr<SharedMessage> GetMessage(Family family, std::string_view key, ParseRow parse) const override;
   void Put(Family family, std::string_view key, std::string_view value) override;
+  void PutMessage(Family family, std::string_view key, SharedMessage message) override;
   void Delete(Family family, std::string_view key) override;
   void DeleteRange(Family family, std::string_view begin, std::string_view end) override;
   size_t ApproximateBytes() const override { return bytes_; }
@@ -70,7 +79,8 @@ class MetaTransaction : public StoreTransaction {
   uint64_t writes() const override { return writes_; }
 
  private:
-  void Set(Family family, std::string_view key, std::optional<std::string> value);
+  // The row to be changed, which counts `bytes` from now on.
+  ChangedRows::Row& Change(Family family, std::string_view key, size_t bytes);
 
   struct Range {
     Family family;

@@ -51,6 +51,7 @@ void MakeRepeatable(rocksdb::Options& options) {
   options.db_write_buffer_size = 0;
   options.arena_block_size = 64 << 10;
   options.max_write_buffer_number = 64;
+  options.memtable_prefix_bloom_size_ratio = 0;  // A share of that size.
   options.max_total_wal_size = 1ull << 40;
   // Writes never wait for a background job, which only runs when the simulation pumps.
   options.level0_slowdown_writes_trigger = 1 << 20;
@@ -85,6 +86,10 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   options.bytes_per_sync = 1 << 20;
   options.info_log = ForwardingInfoLog();
   options.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+
+  // Most questions that come past the row cache are for what is not there: a new name. They end at the memtable's filter.
+  options.memtable_whole_key_filtering = true;
+  options.memtable_prefix_bloom_size_ratio = 0.02;
 
   // One thread writes. Insertion hints, which would suit it, mix up rows and range deletes in RocksDB 7.8.
   options.allow_concurrent_memtable_write = false;

@@ -5,8 +5,9 @@
 namespace cairn::namenode {
 namespace {
 
-constexpr size_t kEntryOverhead = 96;  // Two strings, a number, the table's slack, the allocator's: about.
-constexpr size_t kPrefixBytes = 8;     // The number that a key begins with.
+constexpr size_t kEntryOverhead = 96;     // Two strings, a number, the table's slack, the allocator's: about.
+constexpr size_t kMessageOverhead = 160;  // A message and what points to it, without its strings: about.
+constexpr size_t kPrefixBytes = 8;        // The number that a key begins with.
 
 }  // namespace
 
@@ -29,43 +30,88 @@ bool RowCache::Keeps(Family family) {
   return false;
 }
 
-size_t RowCache::Cost(std::string_view key, const Entry& entry) { return key.size() + entry.value.size() + kEntryOverhead; }
+size_t RowCache::Cost(std::string_view key, const Entry& entry) { return key.size() + entry.bytes + kEntryOverhead; }
+
+RowCache::Entry RowCache::Parsed(SharedMessage message, size_t serialized_bytes, uint64_t since) {
+  return Entry{.value = {}, .message = std::move(message), .since = since, .bytes = kMessageOverhead + 2 * serialized_bytes};
+}
 
 RowCache::Shard& RowCache::ShardOf(std::string_view key) {
   return shards_[std::hash<std::string_view>()(key.substr(0, kPrefixBytes)) % kShards];
 }
 
-std::optional<std::string> RowCache::Find(Family family, std::string_view key, uint64_t index) {
+RowCache::Entry* RowCache::Touch(Shard& shard, Family family, std::string_view key, uint64_t index) {
   const auto number = static_cast<size_t>(family);
-  Shard& shard = ShardOf(key);
-  const MutexLock lock(shard.mu);
   if (const auto row = shard.young.rows[number].find(key); row != shard.young.rows[number].end())
-    return row->second.since <= index ? std::optional(row->second.value) : std::nullopt;
+    return row->second.since <= index ? &row->second : nullptr;
   const auto row = shard.old.rows[number].find(key);
-  if (row == shard.old.rows[number].end() || row->second.since > index) return std::nullopt;
+  if (row == shard.old.rows[number].end() || row->second.since > index) return nullptr;
   Entry entry = std::move(row->second);
-  std::string value = entry.value;
   shard.old.bytes -= Cost(key, entry);
   shard.old.rows[number].erase(row);
-  Store(shard, family, key, std::move(entry));
+  return Insert(shard, family, key, std::move(entry));
+}
+
+std::optional<std::string> RowCache::Find(Family family, std::string_view key, uint64_t index) {
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  const Entry* const entry = Touch(shard, family, key, index);
+  if (entry == nullptr) return std::nullopt;
+  std::string value = entry->message == nullptr ? entry->value : entry->message->SerializeAsString();
+  Age(shard);
   return value;
 }
 
+SharedMessage RowCache::FindMessage(Family family, std::string_view key, uint64_t index, ParseRow parse) {
+  Shard& shard = ShardOf(key);
+  const MutexLock lock(shard.mu);
+  Entry* const entry = Touch(shard, family, key, index);
+  if (entry == nullptr) return nullptr;
+  if (entry->message == nullptr) {
+    SharedMessage message = parse(entry->value);
+    if (message == nullptr) return nullptr;
+    shard.young.bytes -= Cost(key, *entry);
+    *entry = Parsed(std::move(message), entry->value.size(), entry->since);
+    shard.young.bytes += Cost(key, *entry);
+  }
+  SharedMessage found = entry->message;
+  Age(shard);
+  return found;
+}
+
 void RowCache::Add(Family family, std::string_view key, std::string_view value, uint64_t index) {
+  AddEntry(family, key, Entry{.value = std::string(value), .message = nullptr, .since = index, .bytes = value.size()});
+}
+
+void RowCache::AddMessage(Family family, std::string_view key, SharedMessage message, size_t serialized_bytes, uint64_t index) {
+  AddEntry(family, key, Parsed(std::move(message), serialized_bytes, index));
+}
+
+void RowCache::AddEntry(Family family, std::string_view key, Entry entry) {
   Shard& shard = ShardOf(key);
   const MutexLock lock(shard.mu);
   // Read under the lock: a batch that begins after this finds the row here and corrects it.
-  if (newest_.load() != index) return;
-  Store(shard, family, key, Entry{std::string(value), index});
+  if (newest_.load() != entry.since) return;
+  Insert(shard, family, key, std::move(entry));
+  Age(shard);
 }
 
 void RowCache::Begin(uint64_t index) { newest_.store(index); }
 
 void RowCache::Put(Family family, std::string_view key, std::string_view value) {
+  PutEntry(family, key, Entry{.value = std::string(value), .message = nullptr, .since = newest_.load(), .bytes = value.size()});
+}
+
+void RowCache::PutMessage(Family family, std::string_view key, SharedMessage message, size_t serialized_bytes) {
+  PutEntry(family, key, Parsed(std::move(message), serialized_bytes, newest_.load()));
+}
+
+void RowCache::PutEntry(Family family, std::string_view key, Entry entry) {
   if (!Keeps(family)) return;
   Shard& shard = ShardOf(key);
   const MutexLock lock(shard.mu);
-  Store(shard, family, key, Entry{std::string(value), newest_.load()});
+  Insert(shard, family, key, std::move(entry));
+  Age(shard);
 }
 
 void RowCache::Delete(Family family, std::string_view key) {
@@ -98,21 +144,21 @@ void RowCache::DeleteRange(Family family, std::string_view begin, std::string_vi
   }
 }
 
-void RowCache::Store(Shard& shard, Family family, std::string_view key, Entry entry) {
+RowCache::Entry* RowCache::Insert(Shard& shard, Family family, std::string_view key, Entry entry) {
   const auto number = static_cast<size_t>(family);
-  if (auto row = shard.old.rows[number].find(key); row != shard.old.rows[number].end()) {
+  shard.young.bytes += Cost(key, entry);
+  const auto [place, is_new] = shard.young.rows[number].try_emplace(key);
+  if (!is_new) {
+    shard.young.bytes -= Cost(key, place->second);
+  } else if (auto row = shard.old.rows[number].find(key); row != shard.old.rows[number].end()) {
     shard.old.bytes -= Cost(key, row->second);
     shard.old.rows[number].erase(row);
   }
-  Rows& rows = shard.young.rows[number];
-  if (const auto row = rows.find(key); row != rows.end()) {
-    shard.young.bytes -= Cost(key, row->second);
-    shard.young.bytes += Cost(key, entry);
-    row->second = std::move(entry);
-  } else {
-    shard.young.bytes += Cost(key, entry);
-    rows.emplace(std::string(key), std::move(entry));
-  }
+  place->second = std::move(entry);
+  return &place->second;
+}
+
+void RowCache::Age(Shard& shard) const {
   if (shard.young.bytes <= max_generation_bytes_) return;
   shard.old = std::move(shard.young);
   shard.young = Generation();

@@ -22,11 +22,13 @@ namespace cairn::namenode {
 // index gets nothing and asks its snapshot; a reader of a state that is not the newest any more adds nothing, since what it read may be
 // changed already. So a hit is what the snapshot would have answered.
 //
+// A row stands here as bytes until somebody asks for its message, and as that message from then on.
+//
 // Rows live in shards by the number that their key begins with, so that all of one directory stand together and a range delete of
 // its children looks at one shard. A shard has two generations: rows go into the young one, and an old row that is asked for goes back to
 // it; when the young one holds half of the bytes, the old one is dropped and it takes its place.
 //
-// Find and Add are thread-safe. The writer alone calls Begin, Put, Delete and DeleteRange, after the batch was written and before its
+// The Finds and Adds are thread-safe. The writer alone calls Begin, Put, Delete and DeleteRange, after the batch was written and before its
 // state is published.
 class RowCache {
  public:
@@ -37,12 +39,16 @@ class RowCache {
 
   // The row as of batch `index`, if it is here.
   std::optional<std::string> Find(Family family, std::string_view key, uint64_t index);
+  // The same as a message; null if it is not here, or is no message.
+  SharedMessage FindMessage(Family family, std::string_view key, uint64_t index, ParseRow parse);
   // A row as it was read from the state of batch `index`.
   void Add(Family family, std::string_view key, std::string_view value, uint64_t index);
+  void AddMessage(Family family, std::string_view key, SharedMessage message, size_t serialized_bytes, uint64_t index);
 
   // Batch `index` was written; its effects follow.
   void Begin(uint64_t index);
   void Put(Family family, std::string_view key, std::string_view value);
+  void PutMessage(Family family, std::string_view key, SharedMessage message, size_t serialized_bytes);
   void Delete(Family family, std::string_view key);
   void DeleteRange(Family family, std::string_view begin, std::string_view end);
 
@@ -51,8 +57,10 @@ class RowCache {
 
  private:
   struct Entry {
-    std::string value;
+    std::string value;      // Empty where there is a message.
+    SharedMessage message;  // May be null.
     uint64_t since = 0;
+    size_t bytes = 0;  // That the value or the message takes, about.
   };
   struct Hash {
     using is_transparent = void;
@@ -71,8 +79,14 @@ class RowCache {
   static constexpr size_t kShards = 64;
 
   static size_t Cost(std::string_view key, const Entry& entry);
+  static Entry Parsed(SharedMessage message, size_t serialized_bytes, uint64_t since);
   Shard& ShardOf(std::string_view key);
-  void Store(Shard& shard, Family family, std::string_view key, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+  void AddEntry(Family family, std::string_view key, Entry entry);
+  void PutEntry(Family family, std::string_view key, Entry entry);
+  // The entry as of `index`, in the young generation; null if there is none.
+  static Entry* Touch(Shard& shard, Family family, std::string_view key, uint64_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+  static Entry* Insert(Shard& shard, Family family, std::string_view key, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+  void Age(Shard& shard) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
   static void Erase(Shard& shard, Family family, std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
 
   const size_t max_generation_bytes_;  // Of a shard.

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include <google/protobuf/message_lite.h>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -18,6 +20,13 @@ namespace cairn::namenode {
 enum class Family : uint8_t { kInode, kInodeById, kFileBlock, kBlock, kUsage, kLease, kWork, kRetry, kDatanode, kMeta };
 inline constexpr size_t kFamilyCount = 10;
 std::string_view FamilyName(Family family);  // "inode", "inode_by_id", ...
+
+absl::Status CorruptRow(Family family, std::string_view key, std::string_view what);
+
+// A row as a message, shared by all who read it.
+using SharedMessage = std::shared_ptr<const google::protobuf::MessageLite>;
+// Makes the message of a row; null if the bytes are none. A family has one kind of message.
+using ParseRow = SharedMessage (*)(std::string_view bytes);
 
 // Rows of a range in key order. Views stay valid until Next. Not thread-safe.
 class Cursor {
@@ -36,6 +45,8 @@ class ReadView {
  public:
   virtual ~ReadView() = default;
   virtual absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const = 0;
+  // The row as a message, which views that keep rows in memory parse once for all readers; null if there is no such row.
+  virtual absl::StatusOr<SharedMessage> GetMessage(Family family, std::string_view key, ParseRow parse) const;
   // [begin, end); an empty `end` means to the end of the family.
   virtual std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const = 0;
 };
@@ -51,6 +62,8 @@ bool IsNotInMemory(const absl::Status& status);
 class Transaction : public ReadView {
  public:
   virtual void Put(Family family, std::string_view key, std::string_view value) = 0;
+  // The same with a message, never null: of one that is put again and again in a batch only the last is ever serialized.
+  virtual void PutMessage(Family family, std::string_view key, SharedMessage message);
   virtual void Delete(Family family, std::string_view key) = 0;
   // Only over ranges that this transaction neither read nor wrote; later reads of it see the old rows until the commit.
   virtual void DeleteRange(Family family, std::string_view begin, std::string_view end) = 0;

@@ -32,7 +32,7 @@ FILES_PER_DIRECTORY = 4  # As NNThroughputBenchmark's own default; what a listin
 CACHE_MIB = 256
 # Simulated DataNodes report nothing: what they acknowledged stays unconfirmed, and nobody is to ask for it meanwhile.
 # The tools' user may do everything.
-KEYS = {"cairn.namenode.confirm-interval": "6h", "cairn.namenode.block-cache": f"{CACHE_MIB}m",
+KEYS = {"cairn.namenode.confirm-interval": "6h", "cairn.namenode.row-cache": "64m", "cairn.namenode.block-cache": f"{CACHE_MIB}m",
         "hadoop.user.group.static.mapping.overrides": "bench=supergroup"}
 REFERENCE_FILES = 100_000
 

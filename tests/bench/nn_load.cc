@@ -344,6 +344,7 @@ int First(const Arguments& arguments, Env* env) {
     const absl::Status status = answered.get_future().get();
     if (status.ok()) break;
     if (status.code() != absl::StatusCode::kUnavailable || NowSeconds() - begin > 120) Die(std::string(status.message()));
+    // Nobody tells when another process begins to listen: it is asked again and again, and the figure is as exact as that.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   std::printf("{\"seconds\": %.4f}\n", NowSeconds() - begin);

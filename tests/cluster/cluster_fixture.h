@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -47,6 +48,25 @@ class ClusterTest : public ::testing::Test {
       env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(10));
     }
     return true;
+  }
+
+  // Makes an api call and waits for its answer.
+  template <class Api, class Request, class Response>
+  absl::StatusOr<Response> Ask(Api* api, void (Api::*call)(api::CallContext, Request, api::Done<Response>), Request request = {}) {
+    struct Answer {
+      absl::StatusOr<Response> result = absl::UnknownError("not answered");
+      std::atomic<bool> done{false};
+    };
+    auto answer = std::make_shared<Answer>();
+    api::CallContext context;
+    context.deadline = env_->clock().Now() + absl::Minutes(1);
+    (api->*call)(std::move(context), std::move(request), [answer, env = env_.get()](absl::StatusOr<Response> result) {
+      answer->result = std::move(result);
+      answer->done.store(true);
+      env->Wake();
+    });
+    env_->BlockUntil([answer] { return answer->done.load(); }, SteadyTime::Infinite());
+    return std::move(answer->result);
   }
 
   // A series of the text format; -1 if it is not there.

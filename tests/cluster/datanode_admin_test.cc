@@ -1,58 +1,25 @@
 // A DataNode's admin port over real gRPC: what operators and other DataNodes ask.
 
-#include <atomic>
 #include <memory>
-#include <optional>
 
 #include "common/error.h"
 #include "common/rpc/grpc_client.h"
-#include "tests/testing/grpc_transport.h"
+#include "tests/cluster/cluster_fixture.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/mini_cluster.h"
-#include "tests/testing/temporary_directory.h"
 
 namespace cairn::testing {
 namespace {
 
-class DatanodeAdmin : public ::testing::Test {
+class DatanodeAdmin : public ClusterTest {
  protected:
-  void SetUp() override {
-    MiniClusterOptions options;
-    options.directory = directory_.path();
-    options.datanodes = 1;
-    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
-    ASSERT_TRUE(started.ok()) << started.status();
-    cluster_ = *std::move(started);
-  }
-  template <class Response, class Api, class Request>
-  absl::StatusOr<Response> Ask(Api* api, void (Api::*method)(api::CallContext, Request, api::Done<Response>), Request request) {
-    struct Answer {
-      std::optional<absl::StatusOr<Response>> result;
-      std::atomic<bool> done{false};
-    };
-    auto answer = std::make_shared<Answer>();
-    api::CallContext context;
-    context.deadline = env_->clock().Now() + absl::Seconds(30);
-    (api->*method)(std::move(context), std::move(request), [answer, env = env_.get()](absl::StatusOr<Response> result) {
-      answer->result.emplace(std::move(result));
-      answer->done.store(true);
-      env->Wake();
-    });
-    env_->BlockUntil([answer] { return answer->done.load(); }, SteadyTime::Infinite());
-    return std::move(*answer->result);
-  }
-
-  const TemporaryDirectory directory_;
-  const std::unique_ptr<Env> env_ = NewRealEnv();
-  GrpcTransport transport_{env_.get()};
-  std::unique_ptr<MiniCluster> cluster_;
+  void SetUp() override { StartCluster(nullptr, 1); }
 };
 
 TEST_F(DatanodeAdmin, TellsWhatItIsAndDoes) {
   const HostPort address = cluster_->datanode(0)->admin_address();
   ASSERT_NE(address.port, 0);
   const std::unique_ptr<api::DatanodeAdmin> admin = rpc::NewDatanodeAdmin(address, env_.get());
-  const auto info = Ask<v1::GetDatanodeInfoResponse>(admin.get(), &api::DatanodeAdmin::GetDatanodeInfo, v1::GetDatanodeInfoRequest());
+  const auto info = Ask(admin.get(), &api::DatanodeAdmin::GetDatanodeInfo, v1::GetDatanodeInfoRequest());
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_EQ(info->cluster_id(), cluster_->namenode()->cluster_id());
   EXPECT_NE(info->datanode_uuid(), "");
@@ -72,7 +39,7 @@ TEST_F(DatanodeAdmin, ArmsNoFaultUnlessTheDaemonAllowsThem) {
   v1::SetFaultRequest request;
   request.set_name("datanode.heartbeat.answer");
   request.set_action("error");
-  EXPECT_THAT(Ask<v1::SetFaultResponse>(admin.get(), &api::DatanodeAdmin::SetFault, request), HasKind(ErrorKind::kPermission));
+  EXPECT_THAT(Ask(admin.get(), &api::DatanodeAdmin::SetFault, request), HasKind(ErrorKind::kPermission));
 }
 
 TEST_F(DatanodeAdmin, AnswersOtherDatanodesOfItsReplicas) {
@@ -88,11 +55,11 @@ TEST_F(DatanodeAdmin, AnswersOtherDatanodesOfItsReplicas) {
   request.mutable_block()->set_generation_stamp(1001);
   request.set_recovery_id(1002);
   request.set_storage_uuid(cluster_->datanode(0)->store().Statistics()[0].storage_uuid());
-  auto answer = Ask<v1::InitReplicaRecoveryResponse>(peer.get(), &api::InterDatanode::InitReplicaRecovery, request);
+  auto answer = Ask(peer.get(), &api::InterDatanode::InitReplicaRecovery, request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->found());
   request.set_storage_uuid("DS-elsewhere");
-  answer = Ask<v1::InitReplicaRecoveryResponse>(peer.get(), &api::InterDatanode::InitReplicaRecovery, request);
+  answer = Ask(peer.get(), &api::InterDatanode::InitReplicaRecovery, request);
   EXPECT_THAT(answer, HasKind(ErrorKind::kReplicaNotFound));
 }
 

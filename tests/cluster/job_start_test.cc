@@ -1,7 +1,6 @@
 // A large job starts, or takes a checkpoint: all of its tasks ask for the same at the same moment.
 
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,28 +12,16 @@
 
 #include "cairn/errors.h"
 #include "cairn/file_system.h"
+#include "tests/cluster/cluster_fixture.h"
 #include "tests/testing/contents.h"
-#include "tests/testing/grpc_transport.h"
 #include "tests/testing/seeds.h"
-#include "tests/testing/temporary_directory.h"
 
 namespace cairn::testing {
 namespace {
 
-class JobStart : public ::testing::Test {
+class JobStart : public ClusterTest {
  protected:
-  void SetUp() override {
-    MiniClusterOptions options;
-    options.directory = directory_.path();
-    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
-    ASSERT_TRUE(started.ok()) << started.status();
-    cluster_ = *std::move(started);
-    files_ = Connect();
-  }
-  void TearDown() override {
-    files_.reset();
-    cluster_.reset();
-  }
+  void SetUp() override { StartCluster(nullptr); }
   std::unique_ptr<FileSystem> Connect() {
     auto files = FileSystem::Connect(transport_.uri());
     EXPECT_TRUE(files.ok()) << files.status();
@@ -48,18 +35,10 @@ class JobStart : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
   double Batches() {
-    const std::string text = "\n" + cluster_->namenode_metrics().Text();
-    const std::string series = "\ncairn_journal_batches_total ";
-    const size_t at = text.find(series);
-    EXPECT_NE(at, std::string::npos);
-    return std::strtod(text.c_str() + at + series.size(), nullptr);
+    const double batches = OfNamenode("cairn_journal_batches_total");
+    EXPECT_GE(batches, 0);
+    return batches;
   }
-
-  const TemporaryDirectory directory_;
-  const std::unique_ptr<Env> env_ = NewRealEnv();
-  GrpcTransport transport_{env_.get()};
-  std::unique_ptr<MiniCluster> cluster_;
-  std::unique_ptr<FileSystem> files_;
 };
 
 TEST_F(JobStart, MkdirsOfTheSamePathsByEveryTaskIsWrittenOnce) {

@@ -131,10 +131,10 @@ TEST_F(Metrics, HeartbeatsShowTheirInterval) {
 }
 
 TEST_F(Metrics, DeletionBacklogGrowsWhileNothingIsUnlinkedAndGoesAway) {
-  ASSERT_TRUE(Write("/doomed", 200'000).ok());
+  ASSERT_TRUE(Write("/doomed/file", 200'000).ok());
   const double freed = OfNamenode("cairn_reclaim_blocks_total");
   ASSERT_TRUE(ArmFault("datanode.deleter.unlink", "block").ok());
-  ASSERT_TRUE(files_->Delete("/doomed", false).ok());
+  ASSERT_TRUE(files_->Delete("/doomed", true).ok());
   EXPECT_TRUE(Eventually([&] { return OfDatanodes("cairn_reclaim_pending_blocks") == 3; }, absl::Minutes(1)));
   EXPECT_GE(OfDatanodes("cairn_reclaim_pending_bytes"), 3 * 200'000);
   EXPECT_TRUE(Eventually([&] { return OfDatanodes("cairn_reclaim_oldest_age_seconds") > 0.05; }));

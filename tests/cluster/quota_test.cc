@@ -1,62 +1,34 @@
 // Quotas, replication and joined files on a whole cluster: what a writer hears, what is charged, and where the replicas end up.
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cairn/errors.h"
 #include "common/error.h"
+#include "tests/cluster/cluster_fixture.h"
 #include "tests/testing/contents.h"
-#include "tests/testing/grpc_transport.h"
-#include "tests/testing/mini_cluster.h"
-#include "tests/testing/temporary_directory.h"
 
 namespace cairn::testing {
 namespace {
 
 constexpr uint64_t kBlock = 1 << 20;
 
-class QuotaCluster : public ::testing::Test {
+class QuotaCluster : public ClusterTest {
  protected:
   void SetUp() override {
-    MiniClusterOptions options;
-    options.directory = directory_.path();
-    options.namenode = [](namenode::NamenodeOptions* namenode) {
+    StartCluster([](namenode::NamenodeOptions* namenode) {
       namenode->clients.default_block_size_bytes = kBlock;
       namenode->clients.limits.permissions_enabled = false;
       namenode->replicas.acknowledged_grace = absl::Seconds(1);
-    };
-    auto started = MiniCluster::Start(std::move(options), &transport_, env_.get());
-    ASSERT_TRUE(started.ok()) << started.status();
-    cluster_ = *std::move(started);
-    auto files = FileSystem::Connect(transport_.uri());
-    ASSERT_TRUE(files.ok()) << files.status();
-    files_ = *std::move(files);
-  }
-  void TearDown() override {
-    files_.reset();
-    cluster_.reset();
+    });
   }
 
-  absl::Status Put(const std::string& path, const std::string& data) {
-    auto writer = files_->Create(path);
-    if (!writer.ok()) return writer.status();
-    const absl::Status appended = (*writer)->Append(data);
-    return appended.ok() ? (*writer)->Close() : appended;
-  }
+  absl::Status Put(const std::string& path, const std::string& data) { return WriteFile(files_.get(), path, data); }
   std::string Get(const std::string& path) {
-    auto reader = files_->Open(path);
-    if (!reader.ok()) return std::string(reader.status().message());
-    std::string data((*reader)->length(), '\0');
-    for (size_t at = 0; at < data.size();) {
-      const absl::StatusOr<size_t> count = (*reader)->Read(std::span<char>(data.data() + at, data.size() - at));
-      if (!count.ok() || *count == 0) return "cannot be read";
-      at += *count;
-    }
-    return data;
+    const absl::StatusOr<std::string> data = ReadFile(files_.get(), path);
+    return data.ok() ? *data : std::string(data.status().message());
   }
   // The number of DataNodes that each block is on.
   std::vector<size_t> Hosts(const std::string& path) {
@@ -66,20 +38,6 @@ class QuotaCluster : public ::testing::Test {
       for (const BlockLocation& block : *blocks) hosts.push_back(block.hosts.size());
     return hosts;
   }
-  bool Eventually(const std::function<bool()>& condition, absl::Duration limit) {
-    const SteadyTime deadline = env_->clock().Now() + limit;
-    while (!condition()) {
-      if (env_->clock().Now() > deadline) return false;
-      env_->BlockUntil([] { return false; }, env_->clock().Now() + absl::Milliseconds(20));
-    }
-    return true;
-  }
-
-  const TemporaryDirectory directory_;
-  const std::unique_ptr<Env> env_ = NewRealEnv();
-  GrpcTransport transport_{env_.get()};
-  std::unique_ptr<MiniCluster> cluster_;
-  std::unique_ptr<FileSystem> files_;
 };
 
 TEST_F(QuotaCluster, AWriterThatHitsAQuotaFailsAtOnceAndOthersAreUnharmed) {

@@ -42,7 +42,10 @@ TEST_F(BlockTokens, OneThatWasSealedIsGoodForWhatItSays) {
 TEST_F(BlockTokens, IsTheHmacOfItsClaims) {
   const std::string token = SealBlockToken(NewBlockTokenKey(1, std::string(32, 'k'), 0), BlockTokenClaims());
   // Computed with Python's hmac: version 1, key 1, and zeros.
-  EXPECT_EQ(token.substr(token.size() - 4), std::string("\x68" "\xe0" "\x2f" "\x22"));
+  EXPECT_EQ(token.substr(token.size() - 4), std::string("\x68"
+                                                        "\xe0"
+                                                        "\x2f"
+                                                        "\x22"));
 }
 
 TEST_F(BlockTokens, ASealerSealsEachAsIfItWereItsFirst) {

@@ -95,7 +95,7 @@ TEST_F(AbandonedFiles, AWriterThatFallsSilentLosesTheFileAndItsBytesAreFreed) {
   EXPECT_EQ(Root().charged_bytes(), 0u);
   EXPECT_EQ(Root().files(), 0u);
   EXPECT_TRUE(space_.view().rows(Family::kLease).empty());
-  EXPECT_EQ(space_.view().rows(Family::kWork).size(), 1u);  // Its block is still to be freed.
+  EXPECT_EQ(expired.freed_size(), 1);
   ExpectSound();
   EXPECT_FALSE(Expire(file).existed());
   // Its writer comes back.

@@ -6,15 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "common/block_token.h"
 #include "common/error.h"
 #include "namenode/frontdoor/audited_call.h"
 #include "namenode/frontdoor/client_service.h"
+#include "tests/namenode/front_door.h"
 #include "tests/namenode/store_world.h"
-#include "tests/testing/fake_replica_plane.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
 #include "tests/testing/temporary_directory.h"
 
 namespace cairn::namenode {
@@ -127,23 +124,18 @@ TEST_F(AuditLogTest, AFileThatCannotBeWrittenIsNamedWithItsKey) {
 }
 
 // The front door with an audit log.
-class AuditedService : public AuditLogTest {
+class AuditedService : public AuditLogTest, protected FrontDoor {
  protected:
-  AuditedService() : log_(Open()) { service_.SetAuditLog(log_.get()); }
+  AuditedService() : FrontDoor(4), log_(Open()) { service_.SetAuditLog(log_.get()); }
 
   template <class Request, class Response>
   absl::Status Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request,
                     const std::string& client_id = std::string(kTestClientId)) {
-    v1::RequestHeader& header = *request.mutable_header();
-    header.set_client_id(client_id);
-    header.set_user("ada");
-    header.set_client_name("me");
+    request = From("ada", "me", std::move(request));
+    request.mutable_header()->set_client_id(client_id);
     api::CallContext context;
     context.peer = "ipv4:10.1.2.3:4567";
-    std::optional<absl::Status> answer;
-    (service_.*call)(context, std::move(request), [&](absl::StatusOr<Response> response) { answer = response.status(); });
-    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
-    return answer.value_or(absl::DeadlineExceededError("not answered"));
+    return Send(call, std::move(request), std::move(context)).status();
   }
   absl::Status Mkdirs(const std::string& path) {
     v1::MkdirsRequest request;
@@ -160,24 +152,7 @@ class AuditedService : public AuditLogTest {
     return fmt::format("allowed=true\tugi=ada (auth:SIMPLE)\tip=/10.1.2.3\tcmd={}\tsrc={}\t{}", command, source, rest);
   }
 
-  static ReplicaPlane::Identity Identity() {
-    ReplicaPlane::Identity identity;
-    identity.pool_id = std::string(kTestPoolId);
-    identity.epoch = Epoch(1);
-    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
-    return identity;
-  }
-
   std::unique_ptr<AuditLog> log_;
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{4};
-  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
-  ClientService service_{ClientService::Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
 };
 
 TEST_F(AuditedService, OneLineForEachOperationAlsoForRefusedOnes) {

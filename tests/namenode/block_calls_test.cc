@@ -1,41 +1,24 @@
 // The front door's calls about quotas, replication, joined files and locations of many, and what it refuses of names before it queues.
 
-#include "common/block_token.h"
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/namespace_gateway.h"
-#include "tests/testing/fake_replica_plane.h"
+#include "tests/namenode/front_door.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
 
 namespace cairn::namenode {
 namespace {
 
 using namespace testing;  // NOLINT: builders and matchers of this test.
 
-class BlockCalls : public ::testing::Test {
+class BlockCalls : public ::testing::Test, protected FrontDoor {
  protected:
-  BlockCalls() {
-    v1::Mutation storages;
-    storages.mutable_register_storages()->set_datanode_uuid("d");
-    for (const char* uuid : {"s1", "s2", "s3"}) storages.mutable_register_storages()->add_storage_uuids(uuid);
-    space_.Must(storages);
-  }
+  BlockCalls() : FrontDoor(3) {}
 
-  // Makes a call and runs the world until it is answered.
+  // As root, who formatted the namespace.
   template <class Request, class Response>
   absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request,
                                 uint64_t sequence = 0) {
-    v1::RequestHeader& header = *request.mutable_header();
-    header.set_client_id(std::string(kTestClientId));
-    header.set_user("root");  // Who formatted the namespace.
-    header.set_client_name("me");
-    header.set_sequence(sequence);
-    if (sequence != 0) header.set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
-    std::optional<absl::StatusOr<Response>> answer;
-    (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
-    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
-    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+    return Send(call, From("root", "me", std::move(request), sequence));
   }
   absl::StatusOr<v1::SetReplicationResponse> SetReplication(const std::string& path, uint32_t replication, uint64_t sequence = 0) {
     v1::SetReplicationRequest request;
@@ -51,30 +34,6 @@ class BlockCalls : public ::testing::Test {
   }
   // Mutations that were queued.
   size_t Queued() const { return access_.submitted().size(); }
-
-  static ReplicaPlane::Identity Identity() {
-    ReplicaPlane::Identity identity;
-    identity.cluster_id = "cluster";
-    identity.pool_id = std::string(kTestPoolId);
-    identity.epoch = Epoch(1);
-    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
-    return identity;
-  }
-  static ClientService::Options Options() {
-    ClientService::Options options;
-    options.limits.permissions_enabled = false;
-    return options;
-  }
-
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{3};
-  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
-  ClientService service_{Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
 };
 
 TEST_F(BlockCalls, QuotasAreSetAndShownByTheSummary) {

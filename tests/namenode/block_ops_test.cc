@@ -139,7 +139,9 @@ TEST_F(BlockOps, OverwriteReplacesAFileAlsoWhileItIsWritten) {
   EXPECT_EQ(Root().files(), 1u);
   EXPECT_EQ(Root().charged_bytes(), 0u);
   EXPECT_EQ(Rows(Family::kLease), 1u);
-  EXPECT_EQ(Rows(Family::kWork), 1u);
+  EXPECT_EQ(again.freed_size(), 1);
+  EXPECT_EQ(Rows(Family::kBlock), 0u);
+  EXPECT_EQ(Rows(Family::kWork), 0u);
   const auto fenced = space_.Apply(AddAfter(old_block, 5));
   EXPECT_THAT(fenced, HasKind(ErrorKind::kLeaseExpired));
   EXPECT_THAT(fenced, HasReason("FILE_GONE"));

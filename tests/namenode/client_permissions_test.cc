@@ -1,11 +1,8 @@
 // The front door with permissions on: who a call's user is, and that reads ask for his rights.
 
-#include "common/block_token.h"
 #include "namenode/frontdoor/client_service.h"
-#include "tests/testing/fake_replica_plane.h"
+#include "tests/namenode/front_door.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
 
 namespace cairn::namenode {
 namespace {
@@ -13,27 +10,14 @@ namespace {
 using namespace testing;  // NOLINT: builders and matchers of this test.
 
 // The root is root's, who runs the NameNode. ada is in staff, sue in the supergroup, eve in nothing.
-class ClientPermissions : public ::testing::Test {
+class ClientPermissions : public ::testing::Test, protected FrontDoor {
  protected:
-  ClientPermissions() {
-    v1::Mutation storages;
-    storages.mutable_register_storages()->set_datanode_uuid("d");
-    for (const char* uuid : {"s1", "s2", "s3"}) storages.mutable_register_storages()->add_storage_uuids(uuid);
-    space_.Must(storages);
-    EXPECT_THAT(Mkdirs("root", "/home"), IsOk());
-  }
+  ClientPermissions() : FrontDoor(3, Options(&groups_)) { EXPECT_THAT(Mkdirs("root", "/home"), IsOk()); }
 
   template <class Request, class Response>
   absl::StatusOr<Response> Call(const std::string& user, void (ClientService::*call)(api::CallContext, Request, api::Done<Response>),
                                 Request request) {
-    v1::RequestHeader& header = *request.mutable_header();
-    header.set_client_id(std::string(kTestClientId));
-    header.set_user(user);
-    header.set_client_name("me");
-    std::optional<absl::StatusOr<Response>> answer;
-    (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
-    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
-    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+    return Send(call, From(user, "me", std::move(request)));
   }
   absl::Status Mkdirs(const std::string& user, const std::string& path, uint32_t mode = 0, uint32_t umask = 022) {
     v1::MkdirsRequest request;
@@ -57,34 +41,17 @@ class ClientPermissions : public ::testing::Test {
     return Call(user, call, request).status();
   }
 
-  static ReplicaPlane::Identity Identity() {
-    ReplicaPlane::Identity identity;
-    identity.cluster_id = "cluster";
-    identity.pool_id = std::string(kTestPoolId);
-    identity.epoch = Epoch(1);
-    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
-    return identity;
-  }
-  ClientService::Options Options() {
+  static ClientService::Options Options(GroupMapping* groups) {
     ClientService::Options options;
     options.limits.permissions_enabled = true;
     options.superuser = "root";
-    options.groups = &groups_;
+    options.groups = groups;
     return options;
   }
 
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
   GroupMapping groups_{{.overrides = *ParseGroupOverrides("ada=staff;sue=supergroup,x;eve=")},
                        [](const std::string&) { return std::vector<std::string>(); },
                        &process_->clock()};
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{3};
-  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
-  ClientService service_{Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
 };
 
 TEST_F(ClientPermissions, OnlySuperusersWriteWhereOthersMayNot) {

@@ -4,10 +4,8 @@
 #include "namenode/frontdoor/client_call.h"
 #include "namenode/namespace/retry_table.h"
 #include "namenode/namespace_gateway.h"
-#include "tests/testing/fake_replica_plane.h"
+#include "tests/namenode/front_door.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
 
 namespace cairn::namenode {
 namespace {
@@ -17,38 +15,17 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class ClientServiceTest : public ::testing::Test {
+class ClientServiceTest : public ::testing::Test, protected FrontDoor {
  protected:
-  ClientServiceTest() {
-    v1::Mutation storages;
-    storages.mutable_register_storages()->set_datanode_uuid("d");
-    for (const char* uuid : {"s1", "s2", "s3", "s4"}) storages.mutable_register_storages()->add_storage_uuids(uuid);
-    space_.Must(storages);
-  }
+  ClientServiceTest() : FrontDoor(4) {}
 
   template <class Request>
   Request WithHeader(Request request) {
-    v1::RequestHeader& header = *request.mutable_header();
-    header.set_client_id(std::string(kTestClientId));
-    header.set_user("ada");
-    header.set_client_name("me");
-    return request;
+    return From("ada", "me", std::move(request));
   }
   template <class Request>
   Request WithSlot(Request request, uint64_t sequence) {
-    request = WithHeader(std::move(request));
-    request.mutable_header()->set_sequence(sequence);
-    if (sequence != 0) request.mutable_header()->set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
-    return request;
-  }
-
-  // Makes a call and runs the world until it is answered.
-  template <class Request, class Response>
-  absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request) {
-    std::optional<absl::StatusOr<Response>> answer;
-    (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
-    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
-    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+    return From("ada", "me", std::move(request), sequence);
   }
   absl::StatusOr<v1::CreateResponse> Create(const std::string& path, uint64_t sequence = 0) {
     v1::CreateRequest request;
@@ -56,7 +33,7 @@ class ClientServiceTest : public ::testing::Test {
     request.set_create_parent(true);
     request.set_umask(022);
     request.set_with_first_block(true);
-    return Call(&ClientService::Create, WithSlot(request, sequence));
+    return Send(&ClientService::Create, WithSlot(request, sequence));
   }
   v1::CommittedBlock Committed(const v1::LocatedBlock& block, uint64_t length) {
     v1::CommittedBlock committed;
@@ -69,38 +46,19 @@ class ClientServiceTest : public ::testing::Test {
     request.set_path(file.status().path());
     request.set_inode_id(file.status().inode_id());
     *request.mutable_last() = Committed(file.first_block(), length);
-    return Call(&ClientService::Complete, WithHeader(request));
+    return Send(&ClientService::Complete, WithHeader(request));
   }
   absl::StatusOr<v1::GetBlockLocationsResponse> Locations(const std::string& path) {
     v1::GetBlockLocationsRequest request;
     request.set_path(path);
     request.set_length_bytes(UINT64_MAX);
-    return Call(&ClientService::GetBlockLocations, WithHeader(request));
+    return Send(&ClientService::GetBlockLocations, WithHeader(request));
   }
   static std::vector<std::string> Storages(const v1::LocatedBlock& block) {
     std::vector<std::string> uuids;
     for (const auto& location : block.locations()) uuids.push_back(location.storage_uuid());
     return uuids;
   }
-
-  static ReplicaPlane::Identity Identity() {
-    ReplicaPlane::Identity identity;
-    identity.cluster_id = "cluster";
-    identity.pool_id = std::string(kTestPoolId);
-    identity.epoch = Epoch(1);
-    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
-    return identity;
-  }
-
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{4};
-  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
-  ClientService service_{ClientService::Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
 };
 
 TEST_F(ClientServiceTest, CreateAnswersALocatedFirstBlockWithAToken) {
@@ -130,7 +88,7 @@ TEST_F(ClientServiceTest, AFileIsWrittenReadAndListed) {
   add.set_inode_id(created->status().inode_id());
   *add.mutable_previous() = Committed(created->first_block(), 100);
   add.add_excluded()->set_datanode_uuid("d2");
-  const auto second = Call(&ClientService::AddBlock, WithHeader(add));
+  const auto second = Send(&ClientService::AddBlock, WithHeader(add));
   ASSERT_THAT(second, IsOk());
   EXPECT_THAT(Storages(second->block()), ElementsAre("s1", "s3", "s4"));
   EXPECT_EQ(second->block().offset_bytes(), 100u);
@@ -145,7 +103,7 @@ TEST_F(ClientServiceTest, AFileIsWrittenReadAndListed) {
   v1::CompleteRequest complete;
   complete.set_inode_id(created->status().inode_id());
   *complete.mutable_last() = Committed(second->block(), 7);
-  const auto completed = Call(&ClientService::Complete, WithHeader(complete));
+  const auto completed = Send(&ClientService::Complete, WithHeader(complete));
   ASSERT_THAT(completed, IsOk());
   EXPECT_EQ(completed->status().length_bytes(), 107u);
   EXPECT_FALSE(completed->status().under_construction());
@@ -156,13 +114,13 @@ TEST_F(ClientServiceTest, AFileIsWrittenReadAndListed) {
 
   v1::ListRequest list;
   list.set_path("/d");
-  const auto listed = Call(&ClientService::List, WithHeader(list));
+  const auto listed = Send(&ClientService::List, WithHeader(list));
   ASSERT_THAT(listed, IsOk());
   ASSERT_EQ(listed->entries_size(), 1);
   EXPECT_EQ(listed->entries(0).path(), "f");
   v1::GetContentSummaryRequest summary;
   summary.set_path("/d");
-  EXPECT_EQ(Call(&ClientService::GetContentSummary, WithHeader(summary))->summary().charged_bytes(), 321u);
+  EXPECT_EQ(Send(&ClientService::GetContentSummary, WithHeader(summary))->summary().charged_bytes(), 321u);
 }
 
 TEST_F(ClientServiceTest, ARepeatedCreateAnswersTheSameAndChoosesNothing) {
@@ -209,7 +167,7 @@ TEST_F(ClientServiceTest, APipelineIsRebuilt) {
   v1::UpdateBlockForPipelineRequest renew;
   renew.set_inode_id(created->status().inode_id());
   *renew.mutable_block() = created->first_block().block();
-  const auto renewed = Call(&ClientService::UpdateBlockForPipeline, WithHeader(renew));
+  const auto renewed = Send(&ClientService::UpdateBlockForPipeline, WithHeader(renew));
   ASSERT_THAT(renewed, IsOk());
   v1::UpdatePipelineRequest update;
   update.set_inode_id(created->status().inode_id());
@@ -217,20 +175,20 @@ TEST_F(ClientServiceTest, APipelineIsRebuilt) {
   *update.mutable_new_block() = MakeBlock(created->first_block().block().id(), renewed->new_generation_stamp(), 10);
   update.add_storages("s3");
   update.add_storages("s1");
-  ASSERT_THAT(Call(&ClientService::UpdatePipeline, WithHeader(update)), IsOk());
+  ASSERT_THAT(Send(&ClientService::UpdatePipeline, WithHeader(update)), IsOk());
   EXPECT_THAT(Storages(Locations("/f")->blocks(0)), ElementsAre("s3", "s1"));
 
   v1::FsyncRequest fsync;
   fsync.set_inode_id(created->status().inode_id());
   *fsync.mutable_last_block() = MakeBlock(created->first_block().block().id(), renewed->new_generation_stamp(), 77);
-  ASSERT_THAT(Call(&ClientService::Fsync, WithHeader(fsync)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Fsync, WithHeader(fsync)), IsOk());
   v1::GetFileInfoRequest info;
   info.set_path("/f");
-  EXPECT_EQ(Call(&ClientService::GetFileInfo, WithHeader(info))->status().length_bytes(), 77u);
+  EXPECT_EQ(Send(&ClientService::GetFileInfo, WithHeader(info))->status().length_bytes(), 77u);
   v1::AbandonBlockRequest abandon;
   abandon.set_inode_id(created->status().inode_id());
   *abandon.mutable_block() = created->first_block().block();
-  ASSERT_THAT(Call(&ClientService::AbandonBlock, WithHeader(abandon)), IsOk());
+  ASSERT_THAT(Send(&ClientService::AbandonBlock, WithHeader(abandon)), IsOk());
   EXPECT_EQ(Locations("/f")->blocks_size(), 0);
 }
 
@@ -241,7 +199,7 @@ TEST_F(ClientServiceTest, HeadersAreChecked) {
   auto refused = [&](auto change) {
     v1::MkdirsRequest bad = good;
     change(*bad.mutable_header());
-    EXPECT_THAT(Call(&ClientService::Mkdirs, bad), HasKind(ErrorKind::kInvalidArgument));
+    EXPECT_THAT(Send(&ClientService::Mkdirs, bad), HasKind(ErrorKind::kInvalidArgument));
   };
   refused([](v1::RequestHeader& header) { header.set_client_id("short"); });
   refused([](v1::RequestHeader& header) { header.clear_client_id(); });
@@ -250,25 +208,25 @@ TEST_F(ClientServiceTest, HeadersAreChecked) {
   refused([](v1::RequestHeader& header) { header.set_user(std::string(256, 'u')); });
   refused([](v1::RequestHeader& header) { header.set_client_name(std::string(1025, 'n')); });
   EXPECT_THAT(access_.submitted(), IsEmpty());
-  EXPECT_THAT(Call(&ClientService::Mkdirs, good), IsOk());
+  EXPECT_THAT(Send(&ClientService::Mkdirs, good), IsOk());
 }
 
 TEST_F(ClientServiceTest, ARetryIdWhoseSlotHasNoAgeIsRefusedAlsoForTheFirstCall) {
   v1::MkdirsRequest request = WithHeader(v1::MkdirsRequest());
   request.set_path("/d");
   request.mutable_header()->set_sequence(1);
-  const auto refused = Call(&ClientService::Mkdirs, request);
+  const auto refused = Send(&ClientService::Mkdirs, request);
   EXPECT_THAT(refused, HasKind(ErrorKind::kInvalidArgument));
   EXPECT_EQ(ReasonOf(refused.status()), "SLOT_OPENED_MISSING");
   request.mutable_header()->set_slot_opened_ms(-1);
-  EXPECT_THAT(Call(&ClientService::Mkdirs, request), HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(Send(&ClientService::Mkdirs, request), HasKind(ErrorKind::kInvalidArgument));
   EXPECT_THAT(access_.submitted(), IsEmpty());
   // What it should have done: any answer says what time it is.
   v1::GetServerDefaultsRequest defaults = WithHeader(v1::GetServerDefaultsRequest());
-  const auto answer = Call(&ClientService::GetServerDefaults, defaults);
+  const auto answer = Send(&ClientService::GetServerDefaults, defaults);
   ASSERT_THAT(answer, IsOk());
   request.mutable_header()->set_slot_opened_ms(answer->header().namenode_time_ms());
-  EXPECT_THAT(Call(&ClientService::Mkdirs, request), IsOk());
+  EXPECT_THAT(Send(&ClientService::Mkdirs, request), IsOk());
 }
 
 TEST_F(ClientServiceTest, ACallWhoseDeadlineHasPassedIsNotBegun) {
@@ -288,19 +246,19 @@ TEST_F(ClientServiceTest, RenameDeleteAndMkdirs) {
   mkdirs.set_path("/a/b");
   mkdirs.set_create_parent(true);
   mkdirs.set_umask(027);
-  ASSERT_THAT(Call(&ClientService::Mkdirs, WithHeader(mkdirs)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Mkdirs, WithHeader(mkdirs)), IsOk());
   v1::RenameRequest rename;
   rename.set_source("/a/b");
   rename.set_destination("/c");
-  ASSERT_THAT(Call(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
-  ASSERT_THAT(Call(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Rename, WithSlot(rename, 1)), IsOk());
   EXPECT_EQ(StatusOfPath(space_.view(), "/c")->mode(), 0750u);
   v1::DeleteRequest remove;
   remove.set_path("/c");
-  EXPECT_TRUE(Call(&ClientService::Delete, WithSlot(remove, 2))->existed());
-  EXPECT_TRUE(Call(&ClientService::Delete, WithSlot(remove, 2))->existed());
-  EXPECT_FALSE(Call(&ClientService::Delete, WithSlot(remove, 3))->existed());
-  const auto refused = Call(&ClientService::Rename, WithSlot(rename, 4));
+  EXPECT_TRUE(Send(&ClientService::Delete, WithSlot(remove, 2))->existed());
+  EXPECT_TRUE(Send(&ClientService::Delete, WithSlot(remove, 2))->existed());
+  EXPECT_FALSE(Send(&ClientService::Delete, WithSlot(remove, 3))->existed());
+  const auto refused = Send(&ClientService::Rename, WithSlot(rename, 4));
   EXPECT_THAT(refused, HasKind(ErrorKind::kNotFound));
   EXPECT_EQ(ErrorOf(refused.status())->path, "/a/b");
 }
@@ -323,24 +281,24 @@ TEST_F(ClientServiceTest, DeleteManyGoesInPartsAndOnAfterAFailure) {
   EXPECT_TRUE(absl::IsUnavailable(*first)) << *first;
   EXPECT_EQ(StatusOfPath(space_.view(), "/d")->children(), 344u);
   space_.Must(MkdirsMutation("/d/1"));  // Somebody else's: not deleted by the repeat.
-  const auto again = Call(&ClientService::DeleteMany, call);
+  const auto again = Send(&ClientService::DeleteMany, call);
   ASSERT_THAT(again, IsOk());
   EXPECT_EQ(again->codes(), expected);
   EXPECT_EQ(StatusOfPath(space_.view(), "/d")->children(), 1u);
 
   // Without a retry id the codes are the same.
   for (int i = 0; i < 600; ++i) space_.Must(MkdirsMutation("/d/" + std::to_string(i)));
-  EXPECT_EQ(Call(&ClientService::DeleteMany, WithHeader(request))->codes(), expected);
-  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(v1::DeleteManyRequest()))->codes(), IsEmpty());
+  EXPECT_EQ(Send(&ClientService::DeleteMany, WithHeader(request))->codes(), expected);
+  EXPECT_THAT(Send(&ClientService::DeleteMany, WithHeader(v1::DeleteManyRequest()))->codes(), IsEmpty());
 }
 
 TEST_F(ClientServiceTest, DeleteManyIsBounded) {
   v1::DeleteManyRequest many;
   for (int i = 0; i < kMaxDeletePaths + 1; ++i) many.add_paths("/x");
-  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(many)), HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(Send(&ClientService::DeleteMany, WithHeader(many)), HasKind(ErrorKind::kInvalidArgument));
   v1::DeleteManyRequest large;
   large.add_paths(std::string(kMaxDeletePathBytes + 1, '/'));
-  EXPECT_THAT(Call(&ClientService::DeleteMany, WithHeader(large)), HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(Send(&ClientService::DeleteMany, WithHeader(large)), HasKind(ErrorKind::kInvalidArgument));
 }
 
 TEST_F(ClientServiceTest, ListPagesAreBounded) {
@@ -348,12 +306,12 @@ TEST_F(ClientServiceTest, ListPagesAreBounded) {
   v1::ListRequest list;
   list.set_path("/d");
   list.set_limit(5000);
-  const auto page = Call(&ClientService::List, WithHeader(list));
+  const auto page = Send(&ClientService::List, WithHeader(list));
   ASSERT_THAT(page, IsOk());
   EXPECT_EQ(page->entries_size(), 1000);
   EXPECT_TRUE(page->has_more());
   list.set_start_after(page->entries(999).path());
-  EXPECT_EQ(Call(&ClientService::List, WithHeader(list))->entries_size(), 1);
+  EXPECT_EQ(Send(&ClientService::List, WithHeader(list))->entries_size(), 1);
 }
 
 TEST_F(ClientServiceTest, ListPagesOfEverySizeAndTheirEdges) {
@@ -366,7 +324,7 @@ TEST_F(ClientServiceTest, ListPagesOfEverySizeAndTheirEdges) {
     list.set_path(directory);
     int pages = 0;
     for (bool more = true; more; ++pages) {
-      const auto page = Call(&ClientService::List, WithHeader(list));
+      const auto page = Send(&ClientService::List, WithHeader(list));
       ASSERT_THAT(page, IsOk());
       for (const v1::FileStatus& entry : page->entries()) names.push_back(entry.path());
       more = page->has_more();
@@ -419,7 +377,7 @@ TEST_F(ClientServiceTest, PagesStayRightWhileTheDirectoryChanges) {
     list.set_path(directory);
     list.set_limit(7);
     for (bool more = true; more;) {
-      const auto page = Call(&ClientService::List, WithHeader(list));
+      const auto page = Send(&ClientService::List, WithHeader(list));
       ASSERT_THAT(page, IsOk());
       for (const v1::FileStatus& entry : page->entries()) listed.push_back(entry.path());
       more = page->has_more();
@@ -459,15 +417,15 @@ TEST_F(ClientServiceTest, ADirectoryThatGoesBetweenPagesIsNotFound) {
   v1::ListRequest list;
   list.set_path("/d");
   list.set_limit(2);
-  ASSERT_TRUE(Call(&ClientService::List, WithHeader(list))->has_more());
+  ASSERT_TRUE(Send(&ClientService::List, WithHeader(list))->has_more());
   list.set_start_after("1");
   // The rest goes: the next page is empty and the last. Then the directory itself.
   for (const char* path : {"/d/2", "/d/3", "/d/4"}) space_.Must(DeleteMutation(path, true));
-  const auto empty = Call(&ClientService::List, WithHeader(list));
+  const auto empty = Send(&ClientService::List, WithHeader(list));
   EXPECT_EQ(empty->entries_size(), 0);
   EXPECT_FALSE(empty->has_more());
   space_.Must(DeleteMutation("/d", true));
-  EXPECT_THAT(Call(&ClientService::List, WithHeader(list)), HasKind(ErrorKind::kNotFound));
+  EXPECT_THAT(Send(&ClientService::List, WithHeader(list)), HasKind(ErrorKind::kNotFound));
 }
 
 TEST_F(ClientServiceTest, ReadsOfWhatIsNotThere) {
@@ -475,13 +433,13 @@ TEST_F(ClientServiceTest, ReadsOfWhatIsNotThere) {
   EXPECT_THAT(Locations("/"), HasKind(ErrorKind::kIsDirectory));
   v1::GetFileInfoRequest info;
   info.set_path("no");
-  EXPECT_THAT(Call(&ClientService::GetFileInfo, WithHeader(info)), HasKind(ErrorKind::kInvalidPath));
+  EXPECT_THAT(Send(&ClientService::GetFileInfo, WithHeader(info)), HasKind(ErrorKind::kInvalidPath));
 }
 
 TEST_F(ClientServiceTest, RenewalsAndDefaultsAndBadReplicas) {
-  EXPECT_THAT(Call(&ClientService::RenewLease, WithHeader(v1::RenewLeaseRequest())), IsOk());
-  EXPECT_THAT(Call(&ClientService::RenewLease, v1::RenewLeaseRequest()), HasKind(ErrorKind::kInvalidArgument));
-  const auto defaults = Call(&ClientService::GetServerDefaults, v1::GetServerDefaultsRequest());
+  EXPECT_THAT(Send(&ClientService::RenewLease, WithHeader(v1::RenewLeaseRequest())), IsOk());
+  EXPECT_THAT(Send(&ClientService::RenewLease, v1::RenewLeaseRequest()), HasKind(ErrorKind::kInvalidArgument));
+  const auto defaults = Send(&ClientService::GetServerDefaults, v1::GetServerDefaultsRequest());
   ASSERT_THAT(defaults, IsOk());
   EXPECT_EQ(defaults->pool_id(), kTestPoolId);
   EXPECT_EQ(defaults->replication(), 3u);
@@ -489,7 +447,7 @@ TEST_F(ClientServiceTest, RenewalsAndDefaultsAndBadReplicas) {
   v1::ReportBadReplicasRequest report;
   report.add_replicas()->set_storage_uuid("s2");
   report.mutable_replicas(0)->mutable_block()->set_id(48);
-  ASSERT_THAT(Call(&ClientService::ReportBadReplicas, WithHeader(report)), IsOk());
+  ASSERT_THAT(Send(&ClientService::ReportBadReplicas, WithHeader(report)), IsOk());
   EXPECT_THAT(replicas_.bad, ElementsAre("48@s2"));
 }
 
@@ -522,7 +480,7 @@ TEST_F(ClientServiceTest, TheReplicaPlaneHearsWhatCommitsDid) {
   EXPECT_FALSE(detached);
   v1::DeleteRequest remove;
   remove.set_path("/f");
-  ASSERT_THAT(Call(&ClientService::Delete, WithHeader(remove)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Delete, WithHeader(remove)), IsOk());
   EXPECT_TRUE(detached);
 }
 

@@ -18,6 +18,7 @@
 #include "namenode/namespace_writer.h"
 #include "namenode/store/keys.h"
 #include "tests/namenode/store_world.h"
+#include "tests/namenode/stored_rows.h"
 #include "tests/testing/builders.h"
 #include "tests/testing/namespace_check.h"
 
@@ -42,20 +43,6 @@ struct Tally {
   int unknown_kept = 0, unknown_lost = 0;
   int retried = 0, acknowledged = 0;
 };
-
-// All rows of a view, but for those that the store itself keeps.
-MemoryState RowsOf(const ReadView& view) {
-  MemoryState stored;
-  for (size_t i = 0; i < kFamilyCount; ++i) {
-    const auto family = static_cast<Family>(i);
-    const auto cursor = view.Scan(family, "", "");
-    for (; cursor->Valid(); cursor->Next()) stored.rows(family).emplace(cursor->key(), cursor->value());
-    EXPECT_TRUE(cursor->status().ok()) << cursor->status();
-  }
-  stored.rows(Family::kMeta).erase(std::string(kMetaEpoch));
-  stored.rows(Family::kMeta).erase(std::string(kMetaAppliedIndex));
-  return stored;
-}
 
 class DiskFull {
  public:

@@ -5,10 +5,8 @@
 #include "common/block_token.h"
 #include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/records.h"
-#include "tests/testing/fake_replica_plane.h"
+#include "tests/namenode/front_door.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/memory_namespace.h"
-#include "tests/testing/sim_world.h"
 
 namespace cairn::namenode {
 namespace {
@@ -18,31 +16,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class LeaseCalls : public ::testing::Test {
+class LeaseCalls : public ::testing::Test, protected FrontDoor {
  protected:
-  LeaseCalls() {
-    v1::Mutation storages;
-    storages.mutable_register_storages()->set_datanode_uuid("d");
-    for (const char* uuid : {"s1", "s2", "s3", "s4"}) storages.mutable_register_storages()->add_storage_uuids(uuid);
-    space_.Must(storages);
-  }
+  LeaseCalls() : FrontDoor(4) {}
 
   template <class Request>
   Request From(const std::string& client, Request request, uint64_t sequence = 0) {
-    v1::RequestHeader& header = *request.mutable_header();
-    header.set_client_id(std::string(kTestClientId));
-    header.set_user("ada");
-    header.set_client_name(client);
-    header.set_sequence(sequence);
-    if (sequence != 0) header.set_slot_opened_ms(absl::ToUnixMillis(process_->clock().WallNow()));
-    return request;
-  }
-  template <class Request, class Response>
-  absl::StatusOr<Response> Call(void (ClientService::*call)(api::CallContext, Request, api::Done<Response>), Request request) {
-    std::optional<absl::StatusOr<Response>> answer;
-    (service_.*call)(api::CallContext(), std::move(request), [&](absl::StatusOr<Response> response) { answer = std::move(response); });
-    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
-    return answer.has_value() ? *answer : absl::DeadlineExceededError("not answered");
+    return FrontDoor::From("ada", client, std::move(request), sequence);
   }
   absl::StatusOr<v1::CreateResponse> Create(const std::string& client, const std::string& path, bool overwrite = false) {
     v1::CreateRequest request;
@@ -50,28 +30,28 @@ class LeaseCalls : public ::testing::Test {
     request.set_create_parent(true);
     request.set_overwrite(overwrite);
     request.set_with_first_block(true);
-    return Call(&ClientService::Create, From(client, request));
+    return Send(&ClientService::Create, From(client, request));
   }
   absl::StatusOr<v1::AppendResponse> Append(const std::string& client, const std::string& path, uint64_t sequence = 0) {
     v1::AppendRequest request;
     request.set_path(path);
-    return Call(&ClientService::Append, From(client, request, sequence));
+    return Send(&ClientService::Append, From(client, request, sequence));
   }
   absl::StatusOr<v1::TruncateResponse> Truncate(const std::string& path, uint64_t length) {
     v1::TruncateRequest request;
     request.set_path(path);
     request.set_new_length_bytes(length);
-    return Call(&ClientService::Truncate, From("cutter", request));
+    return Send(&ClientService::Truncate, From("cutter", request));
   }
   absl::StatusOr<v1::RecoverLeaseResponse> Recover(const std::string& path) {
     v1::RecoverLeaseRequest request;
     request.set_path(path);
-    return Call(&ClientService::RecoverLease, From("taker", request));
+    return Send(&ClientService::RecoverLease, From("taker", request));
   }
   absl::StatusOr<v1::ReleaseLeaseResponse> Release(const std::string& client, uint64_t inode_id, uint64_t sequence = 0) {
     v1::ReleaseLeaseRequest request;
     request.set_inode_id(inode_id);
-    return Call(&ClientService::ReleaseLease, From(client, request, sequence));
+    return Send(&ClientService::ReleaseLease, From(client, request, sequence));
   }
   // What block recovery comes to.
   void Settle(const std::string& path, uint64_t length) {
@@ -87,25 +67,6 @@ class LeaseCalls : public ::testing::Test {
     space_.Must(mutation);
   }
   std::string Holder(const std::string& path) { return ResolvePath(space_.view(), path)->record.lease_holder(); }
-
-  static ReplicaPlane::Identity Identity() {
-    ReplicaPlane::Identity identity;
-    identity.cluster_id = "cluster";
-    identity.pool_id = std::string(kTestPoolId);
-    identity.epoch = Epoch(1);
-    identity.keys.push_back(NewBlockTokenKey(1, std::string(32, 'k'), INT64_MAX));
-    return identity;
-  }
-
-  SimWorld world_{SimOptions{.seed = 1}};
-  SimProcess* process_ = world_.AddMachine("nn")->StartProcess();
-  std::unique_ptr<Executor> writer_ = process_->executors().NewExecutor("writer");
-  std::unique_ptr<Executor> reader_ = process_->executors().NewExecutor("reader");
-  TestNamespace space_;
-  MemoryNamespace access_{&space_, writer_.get()};
-  FakeReplicaPlane replicas_{4};
-  LeaseMonitor leases_{LeaseMonitor::Options(), &access_, reader_.get()};
-  ClientService service_{ClientService::Options(), Identity(), &access_, &replicas_, &leases_, {reader_.get()}, &process_->clock()};
 };
 
 TEST_F(LeaseCalls, AppendAnswersTheLastBlockWithItsOldStampAndATokenForTheNew) {
@@ -126,7 +87,7 @@ TEST_F(LeaseCalls, AppendAnswersTheLastBlockWithItsOldStampAndATokenForTheNew) {
   v1::GetBlockLocationsRequest locate;
   locate.set_path("/f");
   locate.set_length_bytes(UINT64_MAX);
-  const auto located = Call(&ClientService::GetBlockLocations, From("reader", locate));
+  const auto located = Send(&ClientService::GetBlockLocations, From("reader", locate));
   ASSERT_THAT(located, IsOk());
   EXPECT_EQ(located->blocks(0).block().generation_stamp(), opened->old_generation_stamp());
   EXPECT_TRUE(located->blocks(0).under_construction());
@@ -169,7 +130,7 @@ TEST_F(LeaseCalls, ARenewalKeepsTheFile) {
   ASSERT_THAT(Create("writer", "/f"), IsOk());
   for (int i = 0; i < 5; ++i) {
     world_.RunFor(absl::Seconds(40));
-    ASSERT_THAT(Call(&ClientService::RenewLease, From("writer", v1::RenewLeaseRequest())), IsOk());
+    ASSERT_THAT(Send(&ClientService::RenewLease, From("writer", v1::RenewLeaseRequest())), IsOk());
     EXPECT_THAT(Append("other", "/f"), HasReason("HELD_BY_OTHER"));
   }
 }
@@ -199,7 +160,7 @@ TEST_F(LeaseCalls, AfterTheSoftLimitTheFirstWhoAsksStartsTheRecoveryAndGetsTheFi
 TEST_F(LeaseCalls, AFileThatNeedsNoRecoveryIsTakenOverInTheSameCall) {
   v1::CreateRequest request;
   request.set_path("/f");
-  ASSERT_THAT(Call(&ClientService::Create, From("writer", request)), IsOk());  // Without a block.
+  ASSERT_THAT(Send(&ClientService::Create, From("writer", request)), IsOk());  // Without a block.
   world_.RunFor(absl::Seconds(61));
   ASSERT_THAT(Append("other", "/f"), IsOk());
   EXPECT_EQ(Holder("/f"), "other");
@@ -243,7 +204,7 @@ TEST_F(LeaseCalls, AClientGivesUpOneFileOrAll) {
   ASSERT_THAT(Create("me", "/2"), IsOk());
   v1::CreateRequest empty;
   empty.set_path("/3");
-  ASSERT_THAT(Call(&ClientService::Create, From("me", empty)), IsOk());
+  ASSERT_THAT(Send(&ClientService::Create, From("me", empty)), IsOk());
   ASSERT_THAT(Create("other", "/4"), IsOk());
   const uint64_t inode = first->status().inode_id();
   auto released = Release("me", inode, 9);

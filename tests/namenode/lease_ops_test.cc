@@ -253,7 +253,7 @@ TEST_F(LeaseOps, ADeletedFileTakesItsRecoveryWithIt) {
   const v1::Mutation late = Recovered(file.block().id(), 100);
   space_.Must(DeleteMutation("/f", false));
   EXPECT_THAT(Holders(), IsEmpty());
-  EXPECT_THAT(space_.Apply(late), HasReason("FILE_GONE"));
+  EXPECT_THAT(space_.Apply(late), HasReason("BLOCK_GONE"));
 }
 
 // --- append

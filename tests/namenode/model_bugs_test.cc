@@ -61,25 +61,26 @@ std::vector<Bug> Bugs() {
                 [](const v1::Mutation& m, v1::MutationResult& result, MemoryTransaction& txn, const MemoryState& before) {
                   if (!m.has_delete_() || !result.existed()) return;
                   const auto file = Walk(before, m.delete_().path());
-                  if (file && !file->last().record.lease_holder().empty())
-                    Restore(Family::kLease, LeaseKey(file->last().record.lease_holder(), file->last().id()), before, txn);
+                  if (file && !file->last().record->lease_holder().empty())
+                    Restore(Family::kLease, LeaseKey(file->last().record->lease_holder(), file->last().id()), before, txn);
                 }),
       // In its record and in all directories above, so that everything fits together.
       WrongRows("TruncateKeepsTheChargeOfWhatItCutOff",
                 [](const v1::Mutation& m, v1::MutationResult&, MemoryTransaction& txn, const MemoryState& before) {
                   if (!m.has_truncate()) return;
                   const auto old = Walk(before, m.truncate().path());
-                  auto now = Walk(txn, m.truncate().path());
+                  const auto now = Walk(txn, m.truncate().path());
                   if (!old || !now) return;
-                  const uint64_t left = old->last().record.charged_bytes() - now->last().record.charged_bytes();
+                  const uint64_t left = old->last().record->charged_bytes() - now->last().record->charged_bytes();
                   if (left == 0) return;
                   for (const InodeId directory : now->ancestors()) {
                     v1::UsageRecord usage = *GetRecord<v1::UsageRecord>(txn, Family::kUsage, UsageKey(directory));
                     usage.set_charged_bytes(usage.charged_bytes() + left);
                     PutRecord(txn, Family::kUsage, UsageKey(directory), usage);
                   }
-                  now->inodes.back().record.set_charged_bytes(old->last().record.charged_bytes());
-                  PutInode(txn, now->last());
+                  InodeAt file = now->last().Copy();
+                  file.record.set_charged_bytes(old->last().record->charged_bytes());
+                  PutInode(txn, file);
                 }),
       WrongRows("AppendKeepsTheOldStamp",
                 [](const v1::Mutation& m, v1::MutationResult& result, MemoryTransaction& txn, const MemoryState&) {

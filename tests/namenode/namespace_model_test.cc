@@ -37,7 +37,7 @@ TEST(NamespaceModel, EveryAnswerAndEverythingKeptIsAsTheModelSays) {
 // What the test above is about: of these seeds, so that a change that takes something out of reach is seen.
 TEST(NamespaceModel, ReachesEveryOperationBothWays) {
   OperationTally tally;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     ModelRun run(seed);
     ASSERT_EQ(run.Run(kSteps), "") << "seed " << seed;
     tally.Add(run.tally());

@@ -35,13 +35,13 @@ class Permissions : public ::testing::Test {
   // Changes a record behind everybody's back.
   void Mode(const std::string& path, uint32_t mode) {
     const PathWalk walk = *WalkExisting(space_.view(), path, Caller::Trusted());
-    InodeAt inode = walk.last();
+    InodeAt inode = walk.last().Copy();
     inode.record.set_mode(mode);
     space_.state().rows(Family::kInode)[InodeKey(inode.parent, inode.name)] = inode.record.SerializeAsString();
   }
   void Owner(const std::string& path, const std::string& owner) {
     const PathWalk walk = *WalkExisting(space_.view(), path, Caller::Trusted());
-    InodeAt inode = walk.last();
+    InodeAt inode = walk.last().Copy();
     inode.record.set_owner(owner);
     space_.state().rows(Family::kInode)[InodeKey(inode.parent, inode.name)] = inode.record.SerializeAsString();
   }

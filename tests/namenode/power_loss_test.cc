@@ -20,6 +20,7 @@
 #include "namenode/store/keys.h"
 #include "tests/namenode/namespace_dump.h"
 #include "tests/namenode/store_world.h"
+#include "tests/namenode/stored_rows.h"
 #include "tests/namenode/tree_model.h"
 #include "tests/namenode/tree_workload.h"
 #include "tests/testing/builders.h"
@@ -214,19 +215,7 @@ class PowerLoss {
   }
 
   // All rows, but for those that the store itself keeps.
-  MemoryState Stored() {
-    MemoryState stored;
-    const auto view = directory_->store().Snapshot();
-    for (size_t i = 0; i < kFamilyCount; ++i) {
-      const auto family = static_cast<Family>(i);
-      const auto cursor = view->Scan(family, "", "");
-      for (; cursor->Valid(); cursor->Next()) stored.rows(family).emplace(cursor->key(), cursor->value());
-      EXPECT_TRUE(cursor->status().ok()) << cursor->status();
-    }
-    stored.rows(Family::kMeta).erase(std::string(kMetaEpoch));
-    stored.rows(Family::kMeta).erase(std::string(kMetaAppliedIndex));
-    return stored;
-  }
+  MemoryState Stored() { return RowsOf(*directory_->store().Snapshot()); }
 
   absl::Status Recover() {
     for (;;) {

@@ -127,11 +127,11 @@ TEST_F(TreeOps, RenameRefusals) {
 TEST_F(TreeOps, RenameOverwriteReplacesAFileOrAnEmptyDirectory) {
   space_.WriteFile("/tmp", {5});
   space_.WriteFile("/target", {100});
-  space_.Must(RenameMutation("/tmp", "/target", true));
+  EXPECT_EQ(space_.Must(RenameMutation("/tmp", "/target", true)).freed_size(), 1);
   EXPECT_EQ(StatusOfPath(space_.view(), "/target")->length_bytes(), 5u);
   EXPECT_EQ(Summary("/").files(), 1u);
   EXPECT_EQ(Summary("/").length_bytes(), 5u);
-  EXPECT_EQ(ReclaimAll(10).size(), 1u);
+  EXPECT_THAT(ReclaimAll(10), ::testing::IsEmpty());
 
   space_.Must(MkdirsMutation("/x/y"));
   space_.Must(MkdirsMutation("/e"));
@@ -210,13 +210,33 @@ TEST_F(TreeOps, ReclaimGoesOnWhereItStoppedWhateverTheBound) {
 }
 
 TEST_F(TreeOps, ReclaimFreesTheReservedBlockToo) {
-  const v1::MutationResult file = space_.Must(CreateMutation("/f", "me", {1}));
-  v1::Mutation reserve = AddBlockMutation(file, "me", {2});
-  reserve.mutable_add_block()->set_reserve(true);
-  space_.Must(reserve);
-  space_.Must(DeleteMutation("/f", false));
-  EXPECT_EQ(Summary("/").charged_bytes(), 0u);
-  EXPECT_EQ(ReclaimAll(1).size(), 2u);
+  for (const char* deleted : {"/d", "/d/f"}) {  // By the reclaimer, and by the delete itself.
+    const v1::MutationResult file = space_.Must(CreateMutation("/d/f", "me", {1}));
+    v1::Mutation reserve = AddBlockMutation(file, "me", {2});
+    reserve.mutable_add_block()->set_reserve(true);
+    space_.Must(reserve);
+    const v1::MutationResult result = space_.Must(DeleteMutation(deleted, true));
+    EXPECT_EQ(Summary("/").charged_bytes(), 0u);
+    EXPECT_EQ(static_cast<size_t>(result.freed_size()) + ReclaimAll(1).size(), 2u);
+    EXPECT_EQ(Rows(Family::kBlock), 0u);
+  }
+  space_.Must(DeleteMutation("/d", true));
+  ReclaimAll(1);
+  ExpectOnlyTheRootIsLeft();
+}
+
+TEST_F(TreeOps, ADeleteFreesAFileOfFewBlocksAndLeavesALongerOneToTheReclaimer) {
+  space_.WriteFile("/four", {1, 2, 3, 4});
+  const v1::MutationResult four = space_.Must(DeleteMutation("/four", false));
+  EXPECT_EQ(four.freed_size(), 4);
+  // Its inode, its link and its blocks; the totals and the time of its directory, the time of the last change.
+  EXPECT_LE(space_.rows_written(), 2u + 4 + 3);
+  EXPECT_EQ(Rows(Family::kWork), 0u);
+  ExpectOnlyTheRootIsLeft();
+  space_.WriteFile("/five", {1, 2, 3, 4, 5});
+  EXPECT_EQ(space_.Must(DeleteMutation("/five", false)).freed_size(), 0);
+  EXPECT_EQ(Rows(Family::kWork), 1u);
+  EXPECT_EQ(ReclaimAll(2).size(), 5u);
   ExpectOnlyTheRootIsLeft();
 }
 
@@ -268,15 +288,15 @@ TEST_F(TreeOps, ALargeDirectorysRowsAreNotDeletedOneByOne) {
 
 TEST_F(TreeOps, AStepGoesOnWithTheNextWork) {
   for (int i = 0; i < 4; ++i) {
-    space_.WriteFile("/f" + std::to_string(i), {100, 200});
+    space_.WriteFile("/f" + std::to_string(i), {100, 200, 300, 400, 500});
     space_.Must(DeleteMutation("/f" + std::to_string(i), false));
   }
-  v1::Mutation step = ReclaimMutation(1, 7);
+  v1::Mutation step = ReclaimMutation(1, 14);
   for (const uint64_t id : {2, 99, 3, 4}) step.mutable_reclaim_step()->add_more_work_ids(id);
-  const v1::MutationResult result = space_.Must(step);  // Three entries each: the third is only begun.
+  const v1::MutationResult result = space_.Must(step);  // Six entries each: the third is only begun.
   EXPECT_FALSE(result.done());
-  EXPECT_EQ(result.next(), 7u);
-  EXPECT_EQ(result.freed_size(), 5);
+  EXPECT_EQ(result.next(), 14u);
+  EXPECT_EQ(result.freed_size(), 12);
   ASSERT_EQ(result.reclaimed_size(), 4);
   EXPECT_TRUE(result.reclaimed(0).done());
   EXPECT_TRUE(result.reclaimed(1).done());
@@ -284,7 +304,7 @@ TEST_F(TreeOps, AStepGoesOnWithTheNextWork) {
   EXPECT_EQ(result.reclaimed(3).work_id(), 3u);
   EXPECT_FALSE(result.reclaimed(3).done());
   EXPECT_EQ(result.reclaimed(3).left_inodes(), 1u);
-  EXPECT_EQ(result.reclaimed(3).left_bytes(), 100u);
+  EXPECT_EQ(result.reclaimed(3).left_bytes(), 600u);
   EXPECT_EQ(Rows(Family::kWork), 2u);
   ReclaimAll(1);
   EXPECT_EQ(Rows(Family::kBlock), 0u);
@@ -297,11 +317,13 @@ TEST_F(TreeOps, DeleteManyOfPathsInsideOneAnotherAndTwice) {
   const std::string expected = {code(ErrorKind::kNone), code(ErrorKind::kNotFound), code(ErrorKind::kNone),
                                 code(ErrorKind::kNone), code(ErrorKind::kNone),     code(ErrorKind::kNotFound)};
   // The outer first, then the inner; the inner first, then the outer; and again.
-  EXPECT_EQ(space_.Must(DeleteManyMutation({"/a", "/a/b", "/c/d/f", "/c/d", "/c", "/c"}, true)).codes(), expected);
+  const v1::MutationResult result = space_.Must(DeleteManyMutation({"/a", "/a/b", "/c/d/f", "/c/d", "/c", "/c"}, true));
+  EXPECT_EQ(result.codes(), expected);
+  EXPECT_EQ(result.freed_size(), 1);
   EXPECT_EQ(Summary("/").files(), 0u);
   EXPECT_EQ(Summary("/").directories(), 1u);
   EXPECT_EQ(Summary("/").charged_bytes(), 0u);
-  EXPECT_EQ(ReclaimAll(2).size(), 2u);
+  EXPECT_EQ(ReclaimAll(2).size(), 1u);
   ExpectOnlyTheRootIsLeft();
 }
 
@@ -318,7 +340,8 @@ TEST_F(TreeOps, DeleteManyGivesACodeForEachPath) {
   EXPECT_EQ(result.next(), 9u);
   EXPECT_EQ(Summary("/").files(), 1u);
   EXPECT_EQ(Summary("/").directories(), 2u);
-  EXPECT_EQ(ReclaimAll(5).size(), 2u);
+  EXPECT_EQ(result.freed_size(), 2);
+  EXPECT_THAT(ReclaimAll(5), ::testing::IsEmpty());
 }
 
 TEST_F(TreeOps, DeleteManyRefusesMoreThanAMutationHolds) {

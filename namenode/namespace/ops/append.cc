@@ -10,18 +10,6 @@
 #include "namenode/namespace/ops/ops.h"
 
 namespace cairn::namenode {
-namespace {
-
-absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
-  Error error;
-  error.kind = kind;
-  error.reason = std::string(reason);
-  error.path = path;
-  error.message = std::move(message);
-  return MakeError(std::move(error));
-}
-
-}  // namespace
 
 absl::Status CheckHolding(const OpContext& ctx, const FileEdit& edit, const BlockAt& block, const HeldBlock& held) {
   const std::string& path = edit.path();
@@ -49,7 +37,7 @@ absl::Status ApplyAppend(const v1::Mutation::Append& op, OpContext& ctx) {
   if (walk.last().is_directory())
     return PathError(ErrorKind::kAlreadyExists, "IS_DIRECTORY", path,
                      fmt::format("Cannot append to directory {}; already exists as a directory", path));
-  RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kAppendFile, path, walk.last().record, op.lease_seen()));
+  RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kAppendFile, path, *walk.last().record, op.lease_seen()));
   ASSIGN_OR_RETURN(FileEdit edit, FileEdit::LoadAt(ctx, walk));
   const bool goes_on = edit.last() && !op.new_block() && edit.last()->record.length_bytes() < edit.record().block_size_bytes();
   if (goes_on) {

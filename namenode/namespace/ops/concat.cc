@@ -10,30 +10,21 @@ namespace cairn::namenode {
 namespace {
 
 struct Source {
-  InodeAt inode;
+  WalkedInode inode;
   std::vector<BlockId> ids;
   std::vector<v1::BlockRecord> blocks;
 };
 
 absl::Status Bad(std::string_view reason, const std::string& path, std::string message) {
-  Error error;
-  error.kind = ErrorKind::kInvalidArgument;
-  error.reason = std::string(reason);
-  error.path = path;
-  error.message = std::move(message);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kInvalidArgument, reason, path, std::move(message));
 }
 
 absl::Status NotAFile(const std::string& path) {
-  Error error;
-  error.kind = ErrorKind::kIsDirectory;
-  error.path = path;
-  error.message = fmt::format("concat: Path is not a file: {}", path);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kIsDirectory, "", path, fmt::format("concat: Path is not a file: {}", path));
 }
 
 // One source by its path, with what HDFS asks of it (FSDirConcatOp.verifySrcFiles). A source in the target's directory costs one Get.
-absl::StatusOr<InodeAt> FindSource(const std::string& path, const PathWalk& target, const OpContext& ctx) {
+absl::StatusOr<WalkedInode> FindSource(const std::string& path, const PathWalk& target, const OpContext& ctx) {
   PathWalk source;
   ASSIGN_OR_RETURN(source.components, SplitPath(path));
   const bool together = source.components.size() == target.components.size() &&
@@ -46,26 +37,27 @@ absl::StatusOr<InodeAt> FindSource(const std::string& path, const PathWalk& targ
   }
   const InodeId parent = target.parent().id();
   const std::string& name = source.components.back();
-  ASSIGN_OR_RETURN(std::optional<v1::INodeRecord> record, FindRecord<v1::INodeRecord>(ctx.view(), Family::kInode, InodeKey(parent, name)));
+  ASSIGN_OR_RETURN(std::shared_ptr<const v1::INodeRecord> record,
+                   FindShared<v1::INodeRecord>(ctx.view(), Family::kInode, InodeKey(parent, name)));
   source.inodes.assign(target.inodes.begin(), target.inodes.end() - 1);
-  if (!record) return PathNotFound(source);
-  source.inodes.push_back(InodeAt{parent, name, *std::move(record)});
+  if (record == nullptr) return PathNotFound(source);
+  source.inodes.push_back(WalkedInode{parent, name, std::move(record)});
   // It is read, and it goes.
   RETURN_IF_ERROR(ctx.caller().CheckTarget(source, kReadRight));
   RETURN_IF_ERROR(ctx.caller().CheckParent(source, kWriteRight));
-  const InodeAt& found = source.last();
+  const WalkedInode& found = source.last();
   if (found.is_directory()) return NotAFile(source.path());
   if (found.id() == target.last().id())
     return Bad("IS_TARGET", source.path(), fmt::format("concat: the src file {} is the same with the target file {}", path, target.path()));
-  if (!found.record.lease_holder().empty() || found.record.block_count() == 0)
-    return Bad(found.record.block_count() == 0 ? "SOURCE_EMPTY" : "SOURCE_OPEN", source.path(),
+  if (!found.record->lease_holder().empty() || found.record->block_count() == 0)
+    return Bad(found.record->block_count() == 0 ? "SOURCE_EMPTY" : "SOURCE_OPEN", source.path(),
                fmt::format("concat: source file {} is invalid or empty or underConstruction", source.path()));
-  const uint64_t most = target.last().record.block_size_bytes();
-  if (found.record.block_size_bytes() > most)
+  const uint64_t most = target.last().record->block_size_bytes();
+  if (found.record->block_size_bytes() > most)
     return Bad(
         "BLOCK_SIZE", source.path(),
         fmt::format("concat: source file {} has preferred block size {} which is greater than the target file's preferred block size {}",
-                    source.path(), found.record.block_size_bytes(), most));
+                    source.path(), found.record->block_size_bytes(), most));
   return found;
 }
 
@@ -74,13 +66,13 @@ absl::StatusOr<std::vector<Source>> FindSources(const v1::Mutation::Concat& op, 
   std::set<InodeId> seen;
   uint64_t moved = 0;
   for (const std::string& path : op.sources()) {
-    ASSIGN_OR_RETURN(InodeAt found, FindSource(path, target, ctx));
+    ASSIGN_OR_RETURN(WalkedInode found, FindSource(path, target, ctx));
     if (!seen.insert(found.id()).second) return Bad("SAME_SOURCE_TWICE", path, "concat: at least two of the source files are the same");
-    moved += found.record.block_count();
+    moved += found.record->block_count();
     sources.push_back(Source{std::move(found), {}, {}});
   }
   const uint64_t limit = ctx.limits().max_blocks_per_file();
-  const uint64_t after = target.last().record.block_count() + moved;
+  const uint64_t after = target.last().record->block_count() + moved;
   if (limit != 0 && after > limit)
     return LimitExceeded("TOO_MANY_BLOCKS",
                          fmt::format("{}: File has reached the limit on maximum number of blocks: it would have {}", target.path(), after),
@@ -90,7 +82,7 @@ absl::StatusOr<std::vector<Source>> FindSources(const v1::Mutation::Concat& op, 
         "TOO_MANY_BLOCKS_AT_ONCE", target.path(),
         fmt::format("concat: {} blocks are too many to be moved at once (at most {}): name fewer sources", moved, kMaxBlocksOfConcat));
   for (Source& source : sources) {
-    ASSIGN_OR_RETURN(source.ids, BlockIds(ctx.view(), source.inode.record, 0, source.inode.record.block_count()));
+    ASSIGN_OR_RETURN(source.ids, BlockIds(ctx.view(), *source.inode.record, 0, source.inode.record->block_count()));
     for (const BlockId id : source.ids) {
       ASSIGN_OR_RETURN(v1::BlockRecord block, GetBlock(ctx.view(), id));
       if (block.state() != v1::COMMITTED)
@@ -106,7 +98,7 @@ absl::StatusOr<PathWalk> FindTarget(const std::string& path, const OpContext& ct
   ASSIGN_OR_RETURN(PathWalk target, WalkExisting(ctx.view(), path, ctx.caller()));
   RETURN_IF_ERROR(ctx.caller().CheckTarget(target, kWriteRight));
   if (target.last().is_directory()) return NotAFile(target.path());
-  const v1::INodeRecord& record = target.last().record;
+  const v1::INodeRecord& record = *target.last().record;
   bool open = !record.lease_holder().empty();
   if (!open && record.block_count() > 0) {
     ASSIGN_OR_RETURN(const BlockId id, BlockIdAt(ctx.view(), record, record.block_count() - 1));
@@ -127,12 +119,12 @@ absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx) {
   ASSIGN_OR_RETURN(const PathWalk target, FindTarget(op.target(), ctx));
   ASSIGN_OR_RETURN(std::vector<Source> sources, FindSources(op, target, ctx));
 
-  InodeAt file = target.last();
+  InodeAt file = target.last().Copy();
   const uint32_t replication = file.record.replication();
   UsageDelta delta;
   delta.files = -static_cast<int64_t>(sources.size());
   for (const Source& source : sources) {
-    const v1::INodeRecord& record = source.inode.record;
+    const v1::INodeRecord& record = *source.inode.record;
     const uint64_t charged = ChargedAt(record.charged_bytes(), record.replication(), replication);
     delta.charged_bytes += static_cast<int64_t>(charged - record.charged_bytes());
     file.record.set_charged_bytes(file.record.charged_bytes() + charged);
@@ -159,7 +151,7 @@ absl::Status ApplyConcat(const v1::Mutation::Concat& op, OpContext& ctx) {
   }
   file.record.set_modification_time_ms(ctx.now_ms());
   PutInode(txn, file);
-  RETURN_IF_ERROR(ctx.NoteGrowth(file.id(), target.last().record.block_count(), file.record.block_count(),
+  RETURN_IF_ERROR(ctx.NoteGrowth(file.id(), target.last().record->block_count(), file.record.block_count(),
                                  ctx.limits().max_blocks_per_file(), kMaxBlocksPerFileKey));
   ctx.AddUsage(ancestors, delta);
   ctx.AddChildren(file.parent, -static_cast<int64_t>(sources.size()));

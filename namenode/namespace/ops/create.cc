@@ -13,15 +13,6 @@ namespace {
 constexpr std::string_view kMinBlockSizeKey = "dfs.namenode.fs-limits.min-block-size";
 constexpr std::string_view kMaxBlockSizeKey = "cairn.block.max-size";
 
-absl::Status PathError(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
-  Error error;
-  error.kind = kind;
-  error.reason = std::string(reason);
-  error.path = path;
-  error.message = std::move(message);
-  return MakeError(std::move(error));
-}
-
 absl::Status OutOfRange(const std::string& path, const std::string& message, uint64_t limit, std::string_view key) {
   Error error;
   error.kind = ErrorKind::kInvalidArgument;
@@ -63,7 +54,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   if (!walk.has_parent() && !op.create_parent()) return ParentNotFound(walk);
   RETURN_IF_ERROR(CheckAttributes(op, ctx.limits()));
   if (walk.complete()) {
-    if (!op.overwrite()) RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kCreateFile, path, walk.last().record, op.lease_seen()));
+    if (!op.overwrite()) RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kCreateFile, path, *walk.last().record, op.lease_seen()));
     if (!op.overwrite())
       return PathError(ErrorKind::kAlreadyExists, "", path, fmt::format("{} for client {} already exists", path, holder));
     RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));

@@ -1,3 +1,4 @@
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -20,13 +21,11 @@ void Answer(const FileEdit& edit, bool closed, OpContext& ctx) {
 }
 
 // Its writer wanted it to vanish if he does not close it.
-absl::Status Vanish(const InodeAt& file, const std::string& path, const std::vector<InodeId>& ancestors, OpContext& ctx) {
-  *ctx.result().mutable_inode() = file.record;
-  ctx.result().set_path(path);
-  ctx.result().set_parent_id(file.parent.value());
-  ctx.result().set_done(true);
+absl::Status Vanish(const FileEdit& edit, OpContext& ctx) {
+  Answer(edit, /*closed=*/true, ctx);
   ctx.result().set_deleted(true);
-  return Detach(ctx, file, ancestors);
+  const InodeAt& file = edit.inode();
+  return Detach(ctx, WalkedInode{file.parent, file.name, std::make_shared<v1::INodeRecord>(file.record)}, edit.ancestors());
 }
 
 }  // namespace
@@ -48,7 +47,7 @@ absl::Status ApplyExpireLease(const v1::Mutation::ExpireLease& op, OpContext& ct
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(FileEdit edit, FileEdit::Load(ctx, "", op.inode_id()));
-  if (edit.record().delete_if_abandoned()) return Vanish(edit.inode(), edit.path(), edit.ancestors(), ctx);
+  if (edit.record().delete_if_abandoned()) return Vanish(edit, ctx);
   ASSIGN_OR_RETURN(const bool closed, TakeFromWriter(edit));
   Answer(edit, closed, ctx);
   return absl::OkStatus();
@@ -69,7 +68,7 @@ absl::Status ApplyRecoverLease(const v1::Mutation::RecoverLease& op, OpContext& 
   if (!op.by_force()) {
     const absl::Status refused = CheckNotBeingWritten(ctx, kRecoverLease, edit.path(), file, op.lease_seen());
     if (ReasonOf(refused) != kMayBeTakenOver) return refused;
-    if (file.delete_if_abandoned()) return Vanish(edit.inode(), edit.path(), edit.ancestors(), ctx);
+    if (file.delete_if_abandoned()) return Vanish(edit, ctx);
   }
   ASSIGN_OR_RETURN(const bool closed, TakeFromWriter(edit));
   Answer(edit, closed, ctx);

@@ -11,7 +11,7 @@ absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
   if (walk.complete()) {
     if (walk.last().is_directory()) {
       ctx.result().set_existed(true);
-      *ctx.result().mutable_inode() = walk.last().record;
+      *ctx.result().mutable_inode() = *walk.last().record;
       return absl::OkStatus();
     }
     Error error;

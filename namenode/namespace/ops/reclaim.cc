@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
-#include "namenode/namespace/file_edit.h"
+#include "namenode/namespace/ops/detach.h"
 #include "namenode/namespace/ops/ops.h"
 
 namespace cairn::namenode {
@@ -111,13 +111,13 @@ class Reclaim {
     Transaction& txn = ctx_.Change();
     v1::INodeRecord record = file.record;
     if (record.reserved_block_id() != 0) {
-      RETURN_IF_ERROR(FreeBlock(txn, BlockId(record.reserved_block_id())).status());
+      RETURN_IF_ERROR(FreeBlock(BlockId(record.reserved_block_id())).status());
       record.set_reserved_block_id(0);
     }
     const uint64_t take = std::min<uint64_t>(record.block_count(), budget_);
     ASSIGN_OR_RETURN(const std::vector<BlockId> ids, BlockIds(ctx_.view(), record, record.block_count() - take, take));
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-      ASSIGN_OR_RETURN(const uint64_t length, FreeBlock(txn, *id));
+      ASSIGN_OR_RETURN(const uint64_t length, FreeBlock(*id));
       RETURN_IF_ERROR(DropLastBlockId(txn, record));
       record.set_length_bytes(record.length_bytes() - std::min(record.length_bytes(), length));
       work_.set_left_bytes(work_.left_bytes() - std::min(work_.left_bytes(), length));
@@ -131,19 +131,11 @@ class Reclaim {
     return true;
   }
 
-  absl::StatusOr<uint64_t> FreeBlock(Transaction& txn, BlockId id) {
-    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx_.view(), id));
-    const uint64_t length = record.state() == v1::RESERVED ? 0 : record.length_bytes();
-    if (record.owners() > 1) {
-      record.set_owners(record.owners() - 1);
-      PutBlock(txn, id, record);
-    } else {
-      txn.Delete(Family::kBlock, BlockKey(id));
-      *ctx_.result().add_freed() = ToFreed(BlockAt{id, std::move(record)});
-      work_.set_freed_blocks(work_.freed_blocks() + 1);
-    }
+  absl::StatusOr<uint64_t> FreeBlock(BlockId id) {
+    ASSIGN_OR_RETURN(const ReleasedBlock released, ReleaseBlock(ctx_, id));
+    if (released.is_freed) work_.set_freed_blocks(work_.freed_blocks() + 1);
     Spend(1);
-    return length;
+    return released.length_bytes;
   }
 
   OpContext& ctx_;

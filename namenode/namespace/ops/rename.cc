@@ -61,7 +61,7 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
     return Refuse(ErrorKind::kAlreadyExists, destination,
                   fmt::format("The source {} and destination {} are the same", source.path(), destination.path()));
   }
-  const InodeAt& moved = source.last();
+  const WalkedInode& moved = source.last();
   const bool below_itself = destination.components.size() > source.components.size() &&
                             std::equal(source.components.begin(), source.components.end(), destination.components.begin());
   if (below_itself)
@@ -94,7 +94,7 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
   if (destination.complete()) RETURN_IF_ERROR(Detach(ctx, destination.last(), destination.ancestors()));
   Transaction& txn = ctx.Change();
   txn.Delete(Family::kInode, InodeKey(moved.parent, moved.name));
-  InodeAt placed{parent, name, moved.record};
+  InodeAt placed{parent, name, *moved.record};
   placed.record.clear_abandoned();  // Somebody knows the file, and gives it a place.
   PutInode(txn, placed);
   PutLink(txn, placed.id(), placed.parent, placed.name);

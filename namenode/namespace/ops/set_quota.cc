@@ -7,15 +7,6 @@
 namespace cairn::namenode {
 namespace {
 
-absl::Status Refuse(ErrorKind kind, std::string_view reason, const std::string& path, std::string message) {
-  Error error;
-  error.kind = kind;
-  error.reason = std::string(reason);
-  error.path = path;
-  error.message = std::move(message);
-  return MakeError(std::move(error));
-}
-
 // What a quota is after the call: absent stays, -1 goes.
 std::optional<int64_t> After(bool has_before, int64_t before, bool has_wanted, int64_t wanted) {
   if (has_wanted) return wanted < 0 ? std::nullopt : std::optional<int64_t>(wanted);
@@ -27,14 +18,14 @@ std::optional<int64_t> After(bool has_before, int64_t before, bool has_wanted, i
 absl::Status ApplySetQuota(const v1::Mutation::SetQuota& op, OpContext& ctx) {
   RETURN_IF_ERROR(ctx.caller().CheckSuperuser());
   if (op.namespace_quota() < kNoQuota || op.space_quota_bytes() < kNoQuota)
-    return Refuse(ErrorKind::kInvalidArgument, "", op.path(),
-                  fmt::format("Illegal value for nsQuota or ssQuota: {} and {}; a quota is at least 0, or -1 for none",
-                              op.namespace_quota(), op.space_quota_bytes()));
+    return PathError(ErrorKind::kInvalidArgument, "", op.path(),
+                     fmt::format("Illegal value for nsQuota or ssQuota: {} and {}; a quota is at least 0, or -1 for none",
+                                 op.namespace_quota(), op.space_quota_bytes()));
   ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), op.path(), ctx.caller()));
   if (!walk.complete())
-    return Refuse(ErrorKind::kNotFound, "", walk.missing_path(), fmt::format("Directory does not exist: {}", walk.path()));
+    return PathError(ErrorKind::kNotFound, "", walk.missing_path(), fmt::format("Directory does not exist: {}", walk.path()));
   if (!walk.last().is_directory())
-    return Refuse(ErrorKind::kNotDirectory, "", walk.path(), fmt::format("{}: Is not a directory", walk.path()));
+    return PathError(ErrorKind::kNotDirectory, "", walk.path(), fmt::format("{}: Is not a directory", walk.path()));
   const InodeId directory = walk.last().id();
   ASSIGN_OR_RETURN(const v1::UsageRecord usage, ctx.UsageOf(directory));
   const std::optional<int64_t> names =

@@ -38,7 +38,7 @@ absl::Status ApplySetReplication(const v1::Mutation::SetReplication& op, OpConte
   ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(ctx.view(), op.path(), ctx.caller()));
   RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   RETURN_IF_ERROR(CheckReplication(ctx.limits(), op.replication(), walk.path()));
-  InodeAt file = walk.last();
+  InodeAt file = walk.last().Copy();
   v1::MutationResult& result = ctx.result();
   result.set_path(walk.path());
   const uint32_t before = file.record.replication();

@@ -15,17 +15,12 @@ absl::Status ApplyTruncate(const v1::Mutation::Truncate& op, OpContext& ctx) {
   RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   const std::string path = walk.path();
   if (walk.last().is_directory()) return MakeError(ErrorKind::kIsDirectory, fmt::format("Path is not a file: {}", path));
-  RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kTruncateFile, path, walk.last().record, op.lease_seen()));
-  const uint64_t length = walk.last().record.length_bytes();
-  if (op.new_length_bytes() > length) {
-    Error error;
-    error.kind = ErrorKind::kInvalidArgument;
-    error.reason = "LARGER_THAN_FILE";
-    error.path = path;
-    error.message =
-        fmt::format("{}: Cannot truncate to a larger file size. Current size: {}, truncate size: {}.", path, length, op.new_length_bytes());
-    return MakeError(std::move(error));
-  }
+  RETURN_IF_ERROR(CheckNotBeingWritten(ctx, kTruncateFile, path, *walk.last().record, op.lease_seen()));
+  const uint64_t length = walk.last().record->length_bytes();
+  if (op.new_length_bytes() > length)
+    return PathError(ErrorKind::kInvalidArgument, "LARGER_THAN_FILE", path,
+                     fmt::format("{}: Cannot truncate to a larger file size. Current size: {}, truncate size: {}.", path, length,
+                                 op.new_length_bytes()));
   ASSIGN_OR_RETURN(FileEdit edit, FileEdit::LoadAt(ctx, walk));
   std::optional<uint64_t> cut;  // Inside the block that becomes the last.
   if (op.new_length_bytes() < length) {

@@ -11,12 +11,7 @@ namespace {
 constexpr uint32_t kSticky = 01000;
 
 absl::Status Refuse(std::string_view reason, const PathWalk& walk, std::string message) {
-  Error error;
-  error.kind = ErrorKind::kInvalidArgument;
-  error.reason = std::string(reason);
-  error.path = walk.path();
-  error.message = std::move(message);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kInvalidArgument, reason, walk.path(), std::move(message));
 }
 
 // The walk to an inode whose attribute the caller may change.
@@ -26,7 +21,7 @@ absl::StatusOr<PathWalk> WalkToChange(const std::string& path, const v1::Xattr& 
   ctx.result().set_path(walk.path());
   if (xattr.name_space() != v1::XATTR_USER) return walk;
   // Everybody may write into a directory like /tmp; that does not make its attributes everybody's.
-  const bool sticky = walk.last().is_directory() && (walk.last().record.mode() & kSticky) != 0;
+  const bool sticky = walk.last().is_directory() && (walk.last().record->mode() & kSticky) != 0;
   if (sticky && ctx.caller().is_enforced()) RETURN_IF_ERROR(ctx.caller().CheckOwner(walk));
   if (!sticky) RETURN_IF_ERROR(ctx.caller().CheckTarget(walk, kWriteRight));
   return walk;
@@ -46,7 +41,7 @@ absl::Status ApplySetXattr(const v1::Mutation::SetXattr& op, OpContext& ctx) {
   const v1::Xattr& xattr = op.xattr();
   RETURN_IF_ERROR(CheckXattr(xattr, ctx.limits()));
   ASSIGN_OR_RETURN(const PathWalk walk, WalkToChange(op.path(), xattr, ctx));
-  InodeAt inode = walk.last();
+  InodeAt inode = walk.last().Copy();
   const int place = PlaceOfXattr(inode.record, xattr);
   if (HasXattrAt(inode.record, place, xattr)) {
     if (op.create() && !op.replace())
@@ -71,7 +66,7 @@ absl::Status ApplyRemoveXattr(const v1::Mutation::RemoveXattr& op, OpContext& ct
   xattr.clear_value();
   RETURN_IF_ERROR(CheckXattr(xattr, v1::Mutation::Limits()));
   ASSIGN_OR_RETURN(const PathWalk walk, WalkToChange(op.path(), xattr, ctx));
-  InodeAt inode = walk.last();
+  InodeAt inode = walk.last().Copy();
   const int place = PlaceOfXattr(inode.record, xattr);
   if (!HasXattrAt(inode.record, place, xattr)) return Refuse("XATTR_NOT_FOUND", walk, "No matching attributes found for remove operation");
   inode.record.mutable_xattrs()->DeleteSubrange(place, 1);
