@@ -47,9 +47,9 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   const Options options;
   NamespaceAccess* const space;
   Executor* const executor;
-  const SteadyTime started_at;
 
   mutable Mutex mu;
+  SteadyTime started_at ABSL_GUARDED_BY(mu);
   Limits limits ABSL_GUARDED_BY(mu);
   std::map<std::string, SteadyTime, std::less<>> renewed ABSL_GUARDED_BY(mu);
   Stats published ABSL_GUARDED_BY(mu);
@@ -66,10 +66,19 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
 
   void RunAt(SteadyTime when) {
     if (stopping) return;
-    timer = executor->PostAt(when, [self = shared_from_this()] {
+    timer = executor->PostAt(when, [self = shared_from_this(), when] {
       self->timer = 0;
+      self->ForgiveStall(self->executor->clock().Now() - when);
       self->Page();
     });
+  }
+
+  // While this NameNode itself stood still (a machine that was paused, say) nobody could renew: that silence was its own.
+  void ForgiveStall(absl::Duration late) {
+    if (late <= options.check_interval) return;
+    MutexLock lock(mu);
+    started_at = started_at + late;
+    for (auto& [holder, last] : renewed) last = std::min(last + late, executor->clock().Now());
   }
 
   absl::Duration IdleOf(std::string_view holder) const {

@@ -101,7 +101,8 @@ NamespaceWriter::Observer ObserveCommits(ReplicaPlane* replicas, std::function<v
       for (const uint64_t id : applied.result->changed_blocks()) changed.emplace_back(id);
       freed.insert(freed.end(), applied.result->freed().begin(), applied.result->freed().end());
       const v1::Mutation& mutation = *applied.mutation;
-      detached |= mutation.has_delete_() || mutation.has_delete_many() || mutation.create().overwrite() || mutation.rename().overwrite();
+      detached |= mutation.has_delete_() || mutation.has_delete_many() || mutation.create().overwrite() || mutation.rename().overwrite() ||
+                  applied.result->deleted();
       replication |= mutation.has_set_replication();
     }
     if (!changed.empty()) replicas->OnBlocksChanged(changed);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
   std::atomic<uint64_t> deleted{0};
 
   // The executor's from here.
+  std::optional<Options> next_options;  // From the next pass on.
   absl::Time pass_time;
   std::string after_user;  // Users up to this name are looked at.
   bool more_users = false;
@@ -53,6 +55,10 @@ struct TrashEmptier::State : std::enable_shared_from_this<TrashEmptier::State> {
 
   // To the next multiple of the interval, so that a NameNode that is restarted often empties the trash all the same.
   void Schedule() {
+    if (next_options) {
+      options = *std::exchange(next_options, std::nullopt);
+      every = TrashCheckpointInterval(options.interval, options.checkpoint_interval);
+    }
     if (loop.stopping() || every <= absl::ZeroDuration()) return;
     const absl::Duration since = executor->clock().WallNow() - absl::UnixEpoch();
     const absl::Duration rest = since % every;
@@ -169,11 +175,8 @@ void TrashEmptier::Start() {
 
 void TrashEmptier::Reload(Options options) {
   state_->executor->Post([state = state_, options = std::move(options)]() mutable {
-    // Some of its actions may wait to be done: their end schedules the next.
-    const bool idle = !state->in_flight;
-    state->options = std::move(options);
-    state->every = TrashCheckpointInterval(state->options.interval, state->options.checkpoint_interval);
-    if (!idle) return;
+    state->next_options = std::move(options);
+    if (state->in_flight) return;  // A pass ends with what it began with: its end takes them over.
     state->loop.CancelPause();
     state->Schedule();
   });

@@ -100,16 +100,19 @@ class Planner {
   }
 
   absl::StatusOr<RecoveryPlan> UnsurePlan() const {
+    // A pipeline that never came to stand may have the highest stamp, and lost what the one before it still has.
     uint64_t longest = 0;
+    GenerationStamp from = highest_;
+    for (const size_t i : usable_) longest = std::max(longest, answers_[i].length);
     for (const size_t i : usable_)
-      if (answers_[i].stamp == highest_) longest = std::max(longest, answers_[i].length);
+      if (answers_[i].length == longest) from = std::min(from, answers_[i].stamp);
     const bool reaches = longest >= std::max(question_.known_length, question_.closed_length);
     const bool only_long_dead = silent_ == 0 && question_.unreachable == question_.long_dead;
     if (!AllAnswered() && !only_long_dead) return Refuse("no replica is sure to have all acknowledged bytes, and not all have answered");
     // What a corrupt replica holds may be what is missing.
     const bool nobody_has_more = AllAnswered() && !some_corrupt_ && longest >= question_.closed_length;
     if (!reaches && !nobody_has_more) return TooShort(longest);
-    return At(longest, highest_);
+    return At(longest, from);
   }
 
   const RecoveryQuestion& question_;

@@ -24,6 +24,22 @@ v1::InitReplicaRecoveryResponse ToResponse(const ReplicaDescription& replica) {
   return response;
 }
 
+v1::InitReplicaRecoveryResponse None(std::string storage_uuid) {
+  v1::InitReplicaRecoveryResponse none;
+  none.set_storage_uuid(std::move(storage_uuid));
+  return none;
+}
+
+// Its file is in quarantine: no help, but nobody may say that there is no byte.
+v1::InitReplicaRecoveryResponse PutAside(BlockId block, std::string storage_uuid) {
+  v1::InitReplicaRecoveryResponse response = None(std::move(storage_uuid));
+  response.set_found(true);
+  response.set_corrupt(true);
+  response.mutable_replica()->set_id(block.value());
+  response.set_state(v1::RWR);
+  return response;
+}
+
 }  // namespace
 
 absl::Status ReplicaRecoveryService::Check(const std::string& token, BlockId block, GenerationStamp recovery_id) const {
@@ -43,10 +59,13 @@ void ReplicaRecoveryService::InitReplicaRecovery(api::CallContext context, v1::I
   if (absent) {
     // "I have none" is worth something only from the storage that was to have it.
     if (!request.storage_uuid().empty()) disk = store_->DiskOfStorage(request.storage_uuid());
-    if (disk.ok() || request.storage_uuid().empty()) {
-      v1::InitReplicaRecoveryResponse none;
-      none.set_storage_uuid(request.storage_uuid());
-      return done(std::move(none));
+    if (request.storage_uuid().empty()) return done(v1::InitReplicaRecoveryResponse());
+    if (disk.ok()) {
+      return (*disk)->Post([store = store_, block, storage_uuid = request.storage_uuid(), done = std::move(done)]() mutable {
+        const absl::StatusOr<bool> quarantined = store->HasQuarantined(block, storage_uuid);
+        if (!quarantined.ok()) return done(quarantined.status());
+        done(*quarantined ? PutAside(block, std::move(storage_uuid)) : None(std::move(storage_uuid)));
+      });
     }
   }
   if (!disk.ok()) return done(disk.status());
@@ -54,9 +73,7 @@ void ReplicaRecoveryService::InitReplicaRecovery(api::CallContext context, v1::I
     const absl::StatusOr<ReplicaDescription> replica = store->InitReplicaRecovery(block, recovery_id);
     if (replica.ok()) return done(ToResponse(*replica));
     if (KindOf(replica.status()) == ErrorKind::kReplicaNotFound && !store->Describe(block)) {  // Dropped meanwhile.
-      v1::InitReplicaRecoveryResponse none;
-      none.set_storage_uuid(storage_uuid);
-      return done(std::move(none));
+      return done(None(std::move(storage_uuid)));
     }
     done(replica.status());
   });

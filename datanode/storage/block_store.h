@@ -139,6 +139,8 @@ class BlockStore {
 
   // Executor of a volume; kReplicaNotFound if it is not here or has failed.
   virtual absl::StatusOr<Executor*> DiskOfStorage(const std::string& storage_uuid) = 0;
+  // (disk) Whether that storage has a file of this block which it could not make out and put aside: bytes all the same.
+  virtual absl::StatusOr<bool> HasQuarantined(BlockId id, const std::string& storage_uuid) = 0;
   // (disk) Ends the writer there is and puts the replica under recovery (RUR): from now on only UpdateReplicaUnderRecovery of the same
   // recovery changes it, until a later one has come. Memory only: a restart finds what was there before, RWR if it was being written.
   // The description's state is the one before. kReplicaNotFound; kStaleGeneration unless its stamp and any earlier recovery are below

@@ -189,6 +189,12 @@ absl::StatusOr<Executor*> FileBlockStore::DiskOfStorage(const std::string& stora
   return volume->disk();
 }
 
+absl::StatusOr<bool> FileBlockStore::HasQuarantined(BlockId id, const std::string& storage_uuid) {
+  Volume* volume = VolumeOf(storage_uuid);
+  if (volume == nullptr) return MakeError(ErrorKind::kReplicaNotFound, fmt::format("no storage {} here", storage_uuid));
+  return volume->env()->files().Exists(volume->QuarantinedPathOf(id));
+}
+
 absl::StatusOr<ReplicaDescription> FileBlockStore::InitReplicaRecovery(BlockId id, GenerationStamp recovery_id) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   Volume* volume = found.volume;

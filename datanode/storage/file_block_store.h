@@ -34,6 +34,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> ReopenForAppend(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                                  uint64_t length, bool recovery) override;
   absl::StatusOr<Executor*> DiskOfStorage(const std::string& storage_uuid) override;
+  absl::StatusOr<bool> HasQuarantined(BlockId id, const std::string& storage_uuid) override;
   absl::StatusOr<ReplicaDescription> InitReplicaRecovery(BlockId id, GenerationStamp recovery_id) override;
   absl::StatusOr<std::string> UpdateReplicaUnderRecovery(BlockId id, GenerationStamp recovery_id, uint64_t length) override;
   absl::StatusOr<std::shared_ptr<ReplicaReader>> OpenForRead(BlockId id, GenerationStamp at_least) override;

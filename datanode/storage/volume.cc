@@ -111,6 +111,8 @@ absl::Status Volume::WriteVersion(VersionRecord record) {
 
 std::string Volume::DirectoryOf(BlockId id) const { return fmt::format("{}/blocks/{}/{}", directory(), FirstLevel(id), SecondLevel(id)); }
 
+std::string Volume::QuarantinedPathOf(BlockId id) const { return fmt::format("{}/blk_{}", QuarantineDirectory(), id.value()); }
+
 std::string Volume::PathOf(BlockId id) const { return fmt::format("{}/blk_{}", DirectoryOf(id), id.value()); }
 
 absl::Status Volume::MakeDirectoryOf(BlockId id) {

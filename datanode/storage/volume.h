@@ -56,6 +56,7 @@ class Volume {
   absl::Status MakeDirectoryOf(BlockId id);  // (disk, on disk()) Not yet durable.
   absl::Status SyncDirectoryOf(BlockId id);  // (disk, on disk()) With those above it, the first time.
   std::string QuarantineDirectory() const { return options_.directory + "/quarantine"; }
+  std::string QuarantinedPathOf(BlockId id) const;
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Numbers the event and revokes every writer. The first call acts. Any thread, no shard lock held.

@@ -161,7 +161,7 @@ EffectBatch MetaTransaction::TakeEffects() {
       if (row->is_deleted()) {
         encoder.Delete(family, row->key);
       } else if (row->message != nullptr) {
-        encoder.PutMessage(family, row->key, std::move(row->message));
+        encoder.PutMessage(family, row->key, row->message);
       } else {
         encoder.Put(family, row->key, *row->value);
       }

@@ -187,6 +187,15 @@ TEST_F(BlockRecoveriesTest, DropsWhatNobodyEverGotAByteOf) {
   EXPECT_EQ(namenode_.recoveries[0].storage_uuids_size(), 0);
 }
 
+TEST_F(BlockRecoveriesTest, AFileInQuarantineIsNoWordThatThereIsNoByte) {
+  LocalFileSystem& files = node(1).process->files();
+  ASSERT_THAT(files.MakeDirectories("/data/quarantine"), IsOk());
+  ASSERT_THAT(files.Open("/data/quarantine/blk_" + std::to_string(kBlock.value()), LocalFileSystem::OpenMode::kCreateNew).status(), IsOk());
+  EXPECT_THAT(Recover(Command()), HasKind(ErrorKind::kReplicaNotFound));
+  EXPECT_FALSE(namenode_.recoveries[0].drop());
+  EXPECT_TRUE(namenode_.recoveries[0].has_error());
+}
+
 TEST_F(BlockRecoveriesTest, FailureIsToldWithItsReasonAndChangesNothing) {
   world_.network().Block(node(0).machine, node(2).machine);
   const absl::Status failed = Recover(Command());

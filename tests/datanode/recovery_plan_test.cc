@@ -96,6 +96,14 @@ TEST(RecoveryPlan, WhatNobodyHasAnyMoreIsCutOnlyWhenAllHaveAnsweredAndNoneIsSure
   EXPECT_THAT(PlanRecovery({.known_length = 1500}, {unsure[0], unsure[1], corrupt}), HasKind(ErrorKind::kReplicaNotFound));
 }
 
+TEST(RecoveryPlan, AmongUnsureOnesTheLongestDecidesWhateverTheStampOfAPipelineThatNeverStood) {
+  ReplicaAnswer newer = Found(kRwr, 300, false);
+  newer.stamp = GenerationStamp(1002);
+  const std::vector<ReplicaAnswer> answers = {newer, Found(kRwr, 1000, false), Found(kRwr, 1000, false)};
+  ExpectPlan({.known_length = 1000, .oldest_stamp = GenerationStamp(1001)}, answers, 1000, {1, 2});
+  ExpectPlan({.known_length = 1000}, answers, 300, {0});  // Without a word on the older, they may have been left behind.
+}
+
 TEST(RecoveryPlan, SureReplicasOfTheStandingPipelineCountBeforeUnsureOnesOfOneThatNeverStood) {
   // The writer was gone when one node had the new stamp; then that node's host lost its power, and with it acknowledged bytes.
   const RecoveryQuestion question{.known_length = 300, .oldest_stamp = GenerationStamp(1002)};

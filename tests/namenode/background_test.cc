@@ -10,6 +10,7 @@
 #include "namenode/retry_sweeper.h"
 #include "namenode/store/keys.h"
 #include "tests/namenode/background_fixture.h"
+#include "tests/namenode/store_world.h"
 
 namespace cairn::namenode {
 namespace {
@@ -150,6 +151,40 @@ TEST_F(Background, AFileThatIsToVanishIsDeletedAtTheSoftLimitWithinTenSeconds) {
   EXPECT_EQ(leases.stats().deleted, 1u);
   EXPECT_EQ(leases.stats().expired, 1u);
   StopPart(leases);
+}
+
+TEST_F(Background, AStallOfTheNamenodeIsNoSilenceOfItsClients) {
+  ManualClock clock;
+  QueueExecutor stalls(&clock);  // Its timers come as late as the clock is moved.
+  v1::Mutation create = CreateMutation("/f", "me", {1, 2});
+  create.mutable_create()->set_delete_if_abandoned(true);
+  space_.Must(create);
+  LeaseMonitor leases({.soft_limit = absl::Minutes(1), .check_interval = absl::Seconds(5)}, &access_, &stalls);
+  ASSERT_THAT(leases.Renew("me"), IsOk());
+  leases.Start();
+  const auto run = [&] {
+    stalls.RunAll();
+    world_.RunFor(absl::Milliseconds(10));  // The namespace's writer.
+    stalls.RunAll();
+  };
+  run();
+  clock.Advance(absl::Minutes(3));
+  run();
+  EXPECT_THAT(access_.submitted(), IsEmpty());
+  EXPECT_LE(leases.IdleOf("me"), absl::Seconds(5));
+  for (int i = 0; i < 10; ++i) {
+    clock.Advance(absl::Seconds(5));
+    run();
+  }
+  EXPECT_THAT(access_.submitted(), IsEmpty());
+  clock.Advance(absl::Seconds(5));  // Silence while it works counts.
+  run();
+  EXPECT_EQ(access_.submitted().size(), 1u);
+  EXPECT_EQ(leases.stats().deleted, 1u);
+  bool stopped = false;
+  leases.Stop([&] { stopped = true; });
+  stalls.RunAll();
+  EXPECT_TRUE(stopped);
 }
 
 TEST_F(Background, ANewNamenodeGrantsAFullPeriod) {

@@ -164,7 +164,8 @@ class FullMetadataDisk(ClusterTest):
         for _ in range(5):
             code, said = self.dfs("-mkdir", "/refused")
             self.assertEqual(code, 1)
-        self.assertRegex(said, r"mkdir: .*(no changes are taken until there is room|takes no changes: resources are low)")
+        self.assertRegex(said, r"mkdir: .*(no changes are taken until there is room|takes no changes: resources are low|"
+                         r"takes no changes since: .*No space left on device)")
         critical = [line for line in self.log_lines(lines_before) if "critical" in line.lower()]
         self.assertEqual(len(critical), 1, critical)
         self.assertRegex(critical[0], r"takes no more changes until there is room on its disk|takes no changes: resources are low")

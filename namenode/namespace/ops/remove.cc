@@ -8,6 +8,8 @@
 namespace cairn::namenode {
 namespace {
 
+constexpr size_t kMostBytesOfDeleteMany = 512 << 10;  // Of effects; a mutation may have 1 MiB, and one path more may bring much.
+
 // True if there was something to delete.
 absl::StatusOr<bool> DeleteOne(const std::string& path, bool recursive, OpContext& ctx) {
   ASSIGN_OR_RETURN(const PathWalk walk, WalkPath(ctx.view(), path, ctx.caller()));
@@ -47,7 +49,12 @@ absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::stri
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("deleteMany: {} paths in one mutation, at most {} may be", op.paths_size(), kMaxPathsOfDeleteMany));
   std::string codes = codes_before;
+  const size_t bytes_before = ctx.Change().ApproximateBytes();
+  uint32_t done = 0;
   for (const std::string& path : op.paths()) {
+    // Records that move away may be large: then the rest comes with the next part.
+    if (done > 0 && ctx.Change().ApproximateBytes() - bytes_before > kMostBytesOfDeleteMany) break;
+    ++done;
     const absl::StatusOr<bool> existed = DeleteOne(path, op.recursive(), ctx);
     ErrorKind code = ErrorKind::kNone;
     if (existed.ok()) {
@@ -58,10 +65,9 @@ absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::stri
     }
     codes.push_back(static_cast<char>(code));
   }
-  // Also a call that found nothing has acted: its codes must not change when it is repeated.
-  ctx.Change();
+  // Also a call that found nothing has acted, as the transaction was asked for above: its codes must not change when it is repeated.
   ctx.result().set_codes(std::move(codes));
-  ctx.result().set_next(op.from() + static_cast<uint32_t>(op.paths_size()));
+  ctx.result().set_next(op.from() + done);
   return absl::OkStatus();
 }
 
