@@ -96,6 +96,19 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
       if (const std::shared_ptr<BlockManager> blocks = weak.lock()) call(*blocks);
     });
   }
+  // A mass of freed blocks must not stand before what else is asked of the block manager: beyond some, it is left to the scan, which finds
+  // what no block row knows at its own pace.
+  void OnFreed(std::vector<BlockId> freed) {
+    constexpr size_t kMostWaiting = 8192;
+    if (freed_waiting_.load() + freed.size() > kMostWaiting) return PostToBlocks([](BlockManager& blocks) { blocks.RequestScan(); });
+    freed_waiting_.fetch_add(freed.size());
+    executor_->Post([weak = weak_from_this(), freed = std::move(freed)] {
+      const std::shared_ptr<Core> self = weak.lock();
+      if (self == nullptr) return;
+      self->freed_waiting_.fetch_sub(freed.size());
+      self->blocks_->OnFreed(freed);
+    });
+  }
   void FillReport(v1::ClusterReportResponse* report) const;
   ReplicaPlane::Figures figures() const { return blocks_->figures(); }
   void Stop(absl::AnyInvocable<void()> then);
@@ -140,6 +153,7 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   std::shared_ptr<BlockManager> blocks_;  // Set by Start, before any other thread sees this.
   uint32_t newest_key_ = 0;               // Set by the constructor.
   std::atomic<uint64_t> next_block_id_ = 0;
+  std::atomic<size_t> freed_waiting_ = 0;
   std::atomic<uint64_t> next_stamp_ = 0;
   std::atomic<bool> stopped_ = false;
   Mutex mu_;
@@ -420,7 +434,7 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void OnBlocksFreed(const std::vector<v1::FreedBlock>& freed) override {
     std::vector<BlockId> blocks;
     for (const v1::FreedBlock& block : freed) blocks.push_back(BlockId(block.block().id()));
-    core_->PostToBlocks([blocks = std::move(blocks)](BlockManager& manager) { manager.OnFreed(blocks); });
+    core_->OnFreed(std::move(blocks));
   }
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) override {
     core_->PostToBlocks([block, storage_uuid](BlockManager& manager) { manager.OnBadReplica(block, storage_uuid); });

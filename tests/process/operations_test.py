@@ -91,7 +91,7 @@ class Operations(ClusterTest):
         self.until("the DataNode is back", lambda: self.metric('cairn_datanodes{state="live"}') == 1)
         self.assertEqual(self.cat("/a/kept"), b"in the backup")
         self.assertIn("No such file", self.cairn("dfs", "-cat", "/a/later", code=1))
-        self.assertEqual(self.metric("cairn_unknown_replicas_kept"), 1)
+        self.until("the NameNode hears that it is a backup", lambda: self.metric("cairn_unknown_replicas_kept") == 1)
         self.until("the unknown block is counted", lambda: self.metric('cairn_blocks{state="quarantined"}') == 1)
         # Neither time nor a restart deletes it; new files get ids of their own.
         self.put("/a/new", b"after the restore")

@@ -53,7 +53,7 @@ absl::Status ApplyDeleteMany(const v1::Mutation::DeleteMany& op, const std::stri
   uint32_t done = 0;
   for (const std::string& path : op.paths()) {
     // Records that move away may be large: then the rest comes with the next part.
-    if (done > 0 && ctx.Change().ApproximateBytes() - bytes_before > kMostBytesOfDeleteMany) break;
+    if (done > 0 && ctx.Change().ApproximateBytes() > bytes_before + kMostBytesOfDeleteMany) break;
     ++done;
     const absl::StatusOr<bool> existed = DeleteOne(path, op.recursive(), ctx);
     ErrorKind code = ErrorKind::kNone;
