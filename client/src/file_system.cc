@@ -35,8 +35,9 @@ template <class Request>
 absl::Status CleanPaths(Request* request) {
   const auto clean = [](std::string* path) {
     absl::StatusOr<std::string> cleaned = CleanPath(*path);
-    if (cleaned.ok()) *path = *std::move(cleaned);
-    return cleaned.status();
+    RETURN_IF_ERROR(cleaned.status());
+    *path = *std::move(cleaned);
+    return absl::OkStatus();
   };
   if constexpr (requires { request->mutable_path(); }) RETURN_IF_ERROR(clean(request->mutable_path()));
   if constexpr (requires { request->mutable_source(); }) RETURN_IF_ERROR(clean(request->mutable_source()));

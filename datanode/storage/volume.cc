@@ -234,7 +234,7 @@ v1::StorageStatistics Volume::Statistics() const {
 
 absl::Status Volume::Remove(const Deleter::File& file) {
   if (failed()) return MakeError(ErrorKind::kDiskFull, fmt::format("volume {} has failed: {}", directory(), failure()));
-  const absl::Status removed = env_->files().Remove(PathOf(file.id));
+  absl::Status removed = env_->files().Remove(PathOf(file.id));
   if (!removed.ok() && KindOf(removed) != ErrorKind::kNotFound) {
     Fail(Annotate(removed, "deleting a replica"));
     return removed;

@@ -358,7 +358,7 @@ TEST_F(ClientServiceTest, TheListLimitIsConfiguration) {
 
 // Entries come, go and are renamed between pages. Whatever is there all the time is listed once; nothing is listed twice.
 TEST_F(ClientServiceTest, PagesStayRightWhileTheDirectoryChanges) {
-  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+  for (const uint64_t seed : {1u, 2u, 3u, 4u, 5u}) {
     Random random(seed);
     const std::string directory = "/d" + std::to_string(seed) + "/";
     std::set<std::string> stays;

@@ -69,8 +69,12 @@ class DiskFull {
 
   absl::Status BeforeOperation(SimDisk::Op op, const std::string& path) {
     if (op != SimDisk::Op::kWrite && op != SimDisk::Op::kRename) return absl::OkStatus();
-    if (writes_left_ == 0 || --writes_left_ > 0) return absl::OkStatus();
-    writes_left_ = 1;  // All that follow too.
+    if (writes_left_ == 0) return absl::OkStatus();
+    if (writes_left_ > 1) {
+      --writes_left_;
+      return absl::OkStatus();
+    }
+    // The last one stands for all that follow, too.
     return MakeError(ErrorKind::kDiskFull, fmt::format("write {}: no space left on device", path));
   }
   void MakeRoom() {

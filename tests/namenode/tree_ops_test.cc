@@ -292,7 +292,7 @@ TEST_F(TreeOps, AStepGoesOnWithTheNextWork) {
     space_.Must(DeleteMutation("/f" + std::to_string(i), false));
   }
   v1::Mutation step = ReclaimMutation(1, 14);
-  for (const uint64_t id : {2, 99, 3, 4}) step.mutable_reclaim_step()->add_more_work_ids(id);
+  for (const uint64_t id : {2u, 99u, 3u, 4u}) step.mutable_reclaim_step()->add_more_work_ids(id);
   const v1::MutationResult result = space_.Must(step);  // Six entries each: the third is only begun.
   EXPECT_FALSE(result.done());
   EXPECT_EQ(result.next(), 14u);

@@ -66,7 +66,7 @@ absl::Status ApplyRecoverLease(const v1::Mutation::RecoverLease& op, OpContext& 
     return absl::OkStatus();
   }
   if (!op.by_force()) {
-    const absl::Status refused = CheckNotBeingWritten(ctx, kRecoverLease, edit.path(), file, op.lease_seen());
+    absl::Status refused = CheckNotBeingWritten(ctx, kRecoverLease, edit.path(), file, op.lease_seen());
     if (ReasonOf(refused) != kMayBeTakenOver) return refused;
     if (file.delete_if_abandoned()) return Vanish(edit, ctx);
   }
