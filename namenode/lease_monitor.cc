@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "namenode/background_loop.h"
 #include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
@@ -60,14 +61,11 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   uint64_t recovering = 0;
   absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering;
   size_t in_flight = 0;
-  bool stopping = false;
-  Executor::TimerId timer = 0;
-  absl::AnyInvocable<void()> then;
+  BackgroundLoop loop{executor};
 
   void RunAt(SteadyTime when) {
-    if (stopping) return;
-    timer = executor->PostAt(when, [self = shared_from_this(), when] {
-      self->timer = 0;
+    if (loop.stopping()) return;
+    loop.RunAt(when, [self = shared_from_this(), when] {
       self->ForgiveStall(self->executor->clock().Now() - when);
       self->Page();
     });
@@ -94,7 +92,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
 
   // One page of the walk. Its expiries are answered before the next begins, so that the queue of the writer holds one page at most.
   void Page() {
-    if (stopping) return;
+    if (loop.stopping()) return;
     std::vector<v1::Mutation> expired;
     std::vector<BlockId> blocks;
     bool more = false;
@@ -148,11 +146,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
       published.deleted += deleted ? 1 : 0;
     }
     if (--in_flight > 0) return;
-    if (stopping) {
-      if (then) std::exchange(then, nullptr)();
-      return;
-    }
-    GoOn();
+    if (!loop.Ended()) GoOn();
   }
 
   void GoOn() { RunAt(executor->clock().Now() + (next_key.empty() ? options.check_interval : absl::ZeroDuration())); }
@@ -219,12 +213,7 @@ LeaseMonitor::Stats LeaseMonitor::stats() const {
 }
 
 void LeaseMonitor::Stop(absl::AnyInvocable<void()> then) {
-  state_->executor->Post([state = state_, then = std::move(then)]() mutable {
-    state->stopping = true;
-    if (state->timer != 0) state->executor->CancelTimer(state->timer);
-    if (state->in_flight == 0) return then();
-    state->then = std::move(then);
-  });
+  state_->executor->Post([state = state_, then = std::move(then)]() mutable { state->loop.Stop(state->in_flight > 0, std::move(then)); });
 }
 
 }  // namespace cairn::namenode

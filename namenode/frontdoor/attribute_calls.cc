@@ -71,9 +71,8 @@ void ClientService::OnRemoveXattr(Call<v1::RemoveXattrRequest, v1::RemoveXattrRe
 }
 
 void ClientService::OnGetXattrs(Call<v1::GetXattrsRequest, v1::GetXattrsResponse> call) {
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
   absl::StatusOr<std::vector<v1::Xattr>> xattrs =
-      XattrsOfPath(*space_->Snapshot(), call.request.path(), call.request.wanted(), call.request.names_only(), who.caller());
+      XattrsOfPath(*space_->Snapshot(), call.request.path(), call.request.wanted(), call.request.names_only(), call.who->caller());
   if (!xattrs.ok()) return call.done(xattrs.status());
   v1::GetXattrsResponse response;
   for (v1::Xattr& xattr : *xattrs) *response.add_xattrs() = std::move(xattr);
@@ -83,8 +82,8 @@ void ClientService::OnGetXattrs(Call<v1::GetXattrsRequest, v1::GetXattrsResponse
 void ClientService::OnCheckAccess(Call<v1::CheckAccessRequest, v1::CheckAccessResponse> call) {
   if (call.request.rights() > kAllRights)
     return call.done(MakeError(ErrorKind::kInvalidArgument, fmt::format("checkAccess: {} is no set of rights", call.request.rights())));
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
-  const absl::StatusOr<ResolvedInode> inode = ResolvePath(*space_->Snapshot(), call.request.path(), who.caller(), call.request.rights());
+  const absl::StatusOr<ResolvedInode> inode =
+      ResolvePath(*space_->Snapshot(), call.request.path(), call.who->caller(), call.request.rights());
   if (!inode.ok()) return call.done(inode.status());
   Answer(call, v1::CheckAccessResponse());
 }

@@ -36,14 +36,13 @@ void ClientService::OnConcat(Call<v1::ConcatRequest, v1::ConcatResponse> call) {
 
 void ClientService::OnGetLocationsMany(Call<v1::GetLocationsManyRequest, v1::GetLocationsManyResponse> call) {
   if (const absl::Status status = CheckLocatedPaths(call.request); !status.ok()) return call.done(status);
-  const ResolvedCaller who = callers_.Resolve(call.header.user());
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
   const std::string host = HostOfCaller(call.request.client_host(), call.context.peer);
   v1::GetLocationsManyResponse response;
   size_t room = kMaxBlocksOfManyFiles;
   for (const std::string& path : call.request.paths()) {
     v1::GetLocationsManyResponse::Entry& entry = *response.add_entries();
-    const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, path, who.caller(), kReadRight);
+    const absl::StatusOr<ResolvedInode> inode = ResolveFile(*view, path, call.who->caller(), kReadRight);
     if (!inode.ok()) {
       *entry.mutable_error() = ToDetail(inode.status());
       continue;

@@ -61,7 +61,10 @@ void ClientService::Dispatch(const char* name, bool is_mutation, api::CallContex
   std::optional<Call<Request, Response>> call =
       Accept<Request, Response>(name, is_mutation, std::move(context), std::move(request), std::move(done));
   if (!call) return;
-  PostToReader(name, *std::move(call), [this, handle](Call<Request, Response> accepted) { (this->*handle)(std::move(accepted)); });
+  PostToReader(name, *std::move(call), [this, handle](Call<Request, Response> accepted) {
+    accepted.who = callers_.Resolve(accepted.header.user());  // Here it may wait; where a take-over is ordered from it may not.
+    (this->*handle)(std::move(accepted));
+  });
 }
 
 template <class Request, class Response>
@@ -101,11 +104,7 @@ void ClientService::Answer(Call<Request, Response>& call, Response response) {
 template <class Request, class Response>
 v1::Mutation ClientService::NewMutation(const Call<Request, Response>& call) const {
   v1::Mutation mutation;
-  if (call.who) {
-    call.who->Fill(&mutation);
-  } else {
-    callers_.Resolve(call.header.user()).Fill(&mutation);
-  }
+  call.who->Fill(&mutation);
   mutation.set_client_id(call.header.client_id());
   mutation.set_slot(call.header.slot());
   mutation.set_sequence(call.header.sequence());

@@ -75,8 +75,8 @@ class ClientService : public api::ClientNamenode {
     api::CallContext context;
     v1::RequestHeader header;
     Request request;
-    // Of handlers that begin in memory: who calls, the state they read, and how far anything else they ask may go.
-    std::optional<ResolvedCaller> who;
+    std::optional<ResolvedCaller> who;  // Calls: set before a handler is.
+    // Of handlers that begin in memory: the state they read, and how far anything else they ask may go.
     std::shared_ptr<const ReadView> view;
     Reach reach = Reach::kMemory;
     Executor* reader = nullptr;
@@ -122,7 +122,7 @@ class ClientService : public api::ClientNamenode {
   template <class Request, class Response, class Run>
   void PostToReader(const char* name, Call<Request, Response> call, Run run);
 
-  // Checks, and goes on in `handle` on a reader.
+  // Checks, and goes on in `handle` on a reader, with the caller resolved.
   template <class Request, class Response>
   void Dispatch(const char* name, bool is_mutation, api::CallContext context, Request request, api::Done<Response> done,
                 void (ClientService::*handle)(Call<Request, Response>));

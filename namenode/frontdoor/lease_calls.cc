@@ -83,7 +83,6 @@ absl::Status ClientService::FindHeld(const ReadView& view, const v1::INodeRecord
 }
 
 void ClientService::OnAppend(Call<v1::AppendRequest, v1::AppendResponse> call) {
-  call.who = callers_.Resolve(call.header.user());  // Here, where it may wait: a take-over is ordered from the poller.
   const v1::AppendRequest& request = call.request;
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
   v1::Mutation mutation = NewMutation(call);
@@ -112,7 +111,6 @@ void ClientService::OnAppend(Call<v1::AppendRequest, v1::AppendResponse> call) {
 }
 
 void ClientService::OnTruncate(Call<v1::TruncateRequest, v1::TruncateResponse> call) {
-  call.who = callers_.Resolve(call.header.user());  // Here, where it may wait: a take-over is ordered from the poller.
   const v1::TruncateRequest& request = call.request;
   const std::shared_ptr<const ReadView> view = space_->Snapshot();
   v1::Mutation mutation = NewMutation(call);

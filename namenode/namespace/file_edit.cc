@@ -58,11 +58,9 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   if (ancestry.detached) return Gone(path, inode_id);  // Before what it is: that is known only until it is reclaimed.
   std::reverse(ancestry.names.begin(), ancestry.names.end());
   if (inode->is_directory()) {
-    Error error;
-    error.kind = ErrorKind::kIsDirectory;
-    error.path = JoinPath(ancestry.names);
-    error.message = fmt::format("{} (inode {}) is a directory, not a file that is written", error.path, inode->record.id());
-    return MakeError(std::move(error));
+    const std::string at = JoinPath(ancestry.names);
+    return PathError(ErrorKind::kIsDirectory, "", at,
+                     fmt::format("{} (inode {}) is a directory, not a file that is written", at, inode->record.id()));
   }
   std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 

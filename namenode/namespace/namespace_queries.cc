@@ -37,11 +37,7 @@ absl::StatusOr<ResolvedInode> ResolvePath(const ReadView& view, std::string_view
 absl::StatusOr<ResolvedInode> ResolveFile(const ReadView& view, std::string_view path, const Caller& caller, uint32_t rights) {
   ASSIGN_OR_RETURN(ResolvedInode inode, ResolvePath(view, path, caller, rights));
   if (inode.record.type() == v1::FILE) return inode;
-  Error error;
-  error.kind = ErrorKind::kIsDirectory;
-  error.path = std::string(path);
-  error.message = fmt::format("Path is not a file: {}", path);
-  return MakeError(std::move(error));
+  return PathError(ErrorKind::kIsDirectory, "", std::string(path), fmt::format("Path is not a file: {}", path));
 }
 
 absl::StatusOr<ResolvedInode> ResolveId(const ReadView& view, InodeId id) {

@@ -120,9 +120,9 @@ absl::Status OpContext::Flush() {
     if (!directory) return CorruptRow(Family::kInodeById, InodeByIdKey(id), "is missing");
     // One that a user has set to later stays, as in HDFS.
     if (directory->record->modification_time_ms() >= now_ms_) continue;
-    auto touched = std::make_shared<v1::INodeRecord>(*directory->record);
-    touched->set_modification_time_ms(now_ms_);
-    Change().PutMessage(Family::kInode, InodeKey(directory->parent(), directory->link->name()), std::move(touched));
+    InodeAt touched{directory->parent(), directory->link->name(), *directory->record};
+    touched.record.set_modification_time_ms(now_ms_);
+    PutInode(Change(), std::move(touched));
   }
   directories_.clear();
   usage_rows_.clear();

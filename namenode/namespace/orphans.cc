@@ -57,9 +57,8 @@ class Walk {
       const std::string& name = names[i];
       levels_.back().done = name;
       if (i == directories) break;
-      ASSIGN_OR_RETURN(const std::optional<v1::INodeRecord> record,
-                       FindRecord<v1::INodeRecord>(view_, Family::kInode, InodeKey(levels_.back().directory, name)));
-      if (!record || record->type() != v1::DIRECTORY) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const auto record, FindShared<v1::INodeRecord>(view_, Family::kInode, InodeKey(levels_.back().directory, name)));
+      if (record == nullptr || record->type() != v1::DIRECTORY) return absl::OkStatus();
       Descend(*record, name);
     }
     return absl::OkStatus();
@@ -109,7 +108,7 @@ class Walk {
     found.set_since_ms(since_ms);
     found.set_length_bytes(file.length_bytes());
     found.set_holder(holder);
-    found.set_state(holder.empty()               ? v1::OrphanFile::ABANDONED
+    found.set_state(holder.empty()              ? v1::OrphanFile::ABANDONED
                     : holder == kRecoveryHolder ? v1::OrphanFile::SILENT
                                                 : v1::OrphanFile::WRITING);
     return absl::OkStatus();

@@ -14,11 +14,7 @@ absl::Status ApplyMkdirs(const v1::Mutation::Mkdirs& op, OpContext& ctx) {
       *ctx.result().mutable_inode() = *walk.last().record;
       return absl::OkStatus();
     }
-    Error error;
-    error.kind = ErrorKind::kAlreadyExists;
-    error.path = walk.path();
-    error.message = fmt::format("Path is not a directory: {}", walk.path());
-    return MakeError(std::move(error));
+    return PathError(ErrorKind::kAlreadyExists, "", walk.path(), fmt::format("Path is not a directory: {}", walk.path()));
   }
   RETURN_IF_ERROR(ctx.caller().CheckAncestor(walk, kWriteRight));
   if (!walk.has_parent() && !op.create_parent()) return ParentNotFound(walk);

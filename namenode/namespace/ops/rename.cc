@@ -12,11 +12,7 @@ namespace {
 
 // HDFS's words (FSDirRenameOp).
 absl::Status Refuse(ErrorKind kind, const PathWalk& about, std::string message) {
-  Error error;
-  error.kind = kind;
-  error.path = about.path();
-  error.message = std::move(message);
-  return MakeError(std::move(error));
+  return PathError(kind, "", about.path(), std::move(message));
 }
 
 // What may stand at the destination.
