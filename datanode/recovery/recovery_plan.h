@@ -50,7 +50,7 @@ struct RecoveryPlan {
 // others have some: nothing was acknowledged then. A newer pipeline that never came to stand may have left replicas of a higher stamp that
 // are not sure; they follow if they reach.
 //
-// With none sure: when every expected storage has answered, the longest of the highest stamp; the others may have lost what it has. It may
+// With none sure: when every expected storage has answered, the longest, whatever its stamp; the others may have lost what it has. It may
 // be shorter than what clients were told, if every host has lost its power: then nobody has more. Storages that are long dead are passed
 // over if it reaches what clients were told. Dropped only when every expected storage has answered that it holds no byte. In all other
 // cases a length below what clients were told is never chosen, nor one below what was closed. As HDFS's syncBlock, but for the reboots.

@@ -58,8 +58,8 @@ void ReplicaRecoveryService::InitReplicaRecovery(api::CallContext context, v1::I
   const bool absent = KindOf(disk.status()) == ErrorKind::kReplicaNotFound && !store_->Describe(block);
   if (absent) {
     // "I have none" is worth something only from the storage that was to have it.
-    if (!request.storage_uuid().empty()) disk = store_->DiskOfStorage(request.storage_uuid());
-    if (request.storage_uuid().empty()) return done(v1::InitReplicaRecoveryResponse());
+    if (request.storage_uuid().empty()) return done(None(""));
+    disk = store_->DiskOfStorage(request.storage_uuid());
     if (disk.ok()) {
       return (*disk)->Post([store = store_, block, storage_uuid = request.storage_uuid(), done = std::move(done)]() mutable {
         const absl::StatusOr<bool> quarantined = store->HasQuarantined(block, storage_uuid);

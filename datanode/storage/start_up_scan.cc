@@ -14,7 +14,7 @@ namespace {
 
 std::optional<BlockId> IdOf(const std::string& name) {
   uint64_t id = 0;
-  if (!name.starts_with("blk_") || !absl::SimpleAtoi(name.substr(4), &id) || name != fmt::format("blk_{}", id)) return std::nullopt;
+  if (!name.starts_with("blk_") || !absl::SimpleAtoi(name.substr(4), &id) || name != Volume::NameOf(BlockId(id))) return std::nullopt;
   return BlockId(id);
 }
 

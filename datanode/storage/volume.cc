@@ -111,9 +111,9 @@ absl::Status Volume::WriteVersion(VersionRecord record) {
 
 std::string Volume::DirectoryOf(BlockId id) const { return fmt::format("{}/blocks/{}/{}", directory(), FirstLevel(id), SecondLevel(id)); }
 
-std::string Volume::QuarantinedPathOf(BlockId id) const { return fmt::format("{}/blk_{}", QuarantineDirectory(), id.value()); }
+std::string Volume::NameOf(BlockId id) { return fmt::format("blk_{}", id.value()); }
 
-std::string Volume::PathOf(BlockId id) const { return fmt::format("{}/blk_{}", DirectoryOf(id), id.value()); }
+std::string Volume::PathOf(BlockId id) const { return fmt::format("{}/{}", DirectoryOf(id), NameOf(id)); }
 
 absl::Status Volume::MakeDirectoryOf(BlockId id) {
   const size_t index = FirstLevel(id) << 8 | SecondLevel(id);

@@ -52,11 +52,12 @@ class Volume {
   EventLog& events() { return *events_; }
   Env* env() const { return env_; }
 
+  static std::string NameOf(BlockId id);  // Of its file, wherever that is.
   std::string PathOf(BlockId id) const;
   absl::Status MakeDirectoryOf(BlockId id);  // (disk, on disk()) Not yet durable.
   absl::Status SyncDirectoryOf(BlockId id);  // (disk, on disk()) With those above it, the first time.
   std::string QuarantineDirectory() const { return options_.directory + "/quarantine"; }
-  std::string QuarantinedPathOf(BlockId id) const;
+  std::string QuarantinedPathOf(BlockId id) const { return QuarantineDirectory() + "/" + NameOf(id); }
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Numbers the event and revokes every writer. The first call acts. Any thread, no shard lock held.
