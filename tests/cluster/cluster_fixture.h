@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,20 @@ class ClusterTest : public ::testing::Test {
   void TearDown() override {
     files_.reset();
     cluster_.reset();
+  }
+
+  // Another client.
+  std::unique_ptr<FileSystem> Connect(ClientOptions options = {}) {
+    auto files = FileSystem::Connect(transport_.uri(), std::move(options));
+    EXPECT_TRUE(files.ok()) << files.status();
+    return files.ok() ? *std::move(files) : nullptr;
+  }
+  // Runs `each` with 0 to count - 1, each in a thread of its own.
+  static void AtOnce(int count, const std::function<void(int)>& each) {
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) threads.emplace_back([&each, i] { each(i); });
+    for (std::thread& thread : threads) thread.join();
   }
 
   // Nobody tells when what is waited for has come about, so this looks again and again.

@@ -22,18 +22,6 @@ namespace {
 class JobStart : public ClusterTest {
  protected:
   void SetUp() override { StartCluster(nullptr); }
-  std::unique_ptr<FileSystem> Connect() {
-    auto files = FileSystem::Connect(transport_.uri());
-    EXPECT_TRUE(files.ok()) << files.status();
-    return files.ok() ? *std::move(files) : nullptr;
-  }
-  // Runs `each` with 0 to count - 1, each in a thread of its own.
-  static void AtOnce(int count, const std::function<void(int)>& each) {
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) threads.emplace_back([&each, i] { each(i); });
-    for (std::thread& thread : threads) thread.join();
-  }
   double Batches() {
     const double batches = OfNamenode("cairn_journal_batches_total");
     EXPECT_GE(batches, 0);

@@ -42,18 +42,6 @@ class Latencies {
 
 class ManyClients : public ClusterTest {
  protected:
-  std::unique_ptr<FileSystem> Connect(ClientOptions options = {}) {
-    auto files = FileSystem::Connect(transport_.uri(), std::move(options));
-    EXPECT_TRUE(files.ok()) << files.status();
-    return files.ok() ? *std::move(files) : nullptr;
-  }
-  // Runs `each` with 0 to count - 1, each in a thread of its own.
-  static void AtOnce(int count, const std::function<void(int)>& each) {
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) threads.emplace_back([&each, i] { each(i); });
-    for (std::thread& thread : threads) thread.join();
-  }
   double Calls(const std::string& call) { return OfNamenode(fmt::format("cairn_namespace_ops_total{{op=\"{}\",result=\"ok\"}}", call)); }
 };
 

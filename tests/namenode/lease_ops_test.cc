@@ -42,34 +42,15 @@ class LeaseOps : public ::testing::Test {
     seen->set_holder(holder);
     seen->set_idle_ms(idle_ms);
   }
-  // Of `block`, which the front door found on these storages.
   static v1::Mutation Append(const std::string& path, std::string_view client, const v1::Block& block = {},
-                             std::vector<uint32_t> holding = {1, 2, 3}) {
-    v1::Mutation mutation = WithLimits(MutationOf(client));
-    v1::Mutation::Append& op = *mutation.mutable_append();
-    op.set_path(path);
-    op.set_block_id(block.id());
-    op.set_generation_stamp(block.generation_stamp());
-    for (const uint32_t storage : holding) op.add_holding(storage);
-    return mutation;
+                             const std::vector<uint32_t>& holding = {1, 2, 3}) {
+    return WithLimits(AppendMutation(path, client, block, holding));
   }
   static v1::Mutation Truncate(const std::string& path, uint64_t length, const v1::Block& block = {},
-                               std::vector<uint32_t> holding = {1, 2, 3}) {
-    v1::Mutation mutation = WithLimits(MutationOf("cutter"));
-    v1::Mutation::Truncate& op = *mutation.mutable_truncate();
-    op.set_path(path);
-    op.set_new_length_bytes(length);
-    op.set_block_id(block.id());
-    op.set_generation_stamp(block.generation_stamp());
-    for (const uint32_t storage : holding) op.add_holding(storage);
-    return mutation;
+                               const std::vector<uint32_t>& holding = {1, 2, 3}) {
+    return WithLimits(TruncateMutation(path, length, block, holding));
   }
-  static v1::Mutation Recover(const std::string& path, bool by_force = true) {
-    v1::Mutation mutation = WithLimits(MutationOf("taker"));
-    mutation.mutable_recover_lease()->set_path(path);
-    mutation.mutable_recover_lease()->set_by_force(by_force);
-    return mutation;
-  }
+  static v1::Mutation Recover(const std::string& path, bool by_force = true) { return WithLimits(RecoverLeaseMutation(path, by_force)); }
   static v1::Mutation Expire(std::string_view holder, uint64_t inode_id) {
     v1::Mutation mutation;
     mutation.mutable_expire_lease()->set_holder(std::string(holder));
@@ -82,16 +63,8 @@ class LeaseOps : public ::testing::Test {
     return mutation;
   }
   // What a primary says under the block's present recovery id.
-  v1::Mutation Recovered(uint64_t block, uint64_t length, std::vector<uint32_t> storages = {1, 2, 3}) {
-    v1::Mutation mutation;
-    v1::Mutation::CommitBlockRecovery& op = *mutation.mutable_commit_block_recovery();
-    op.set_recovery_id(BlockRow(block).recovery_id());
-    *op.mutable_block() = MakeBlock(block, op.recovery_id(), length);
-    for (const uint32_t storage : storages) {
-      op.add_storages(storage);
-      op.add_answered(storage);
-    }
-    return mutation;
+  v1::Mutation Recovered(uint64_t block, uint64_t length, const std::vector<uint32_t>& storages = {1, 2, 3}) {
+    return RecoveredMutation(block, BlockRow(block).recovery_id(), length, storages);
   }
   v1::Mutation Dropped(uint64_t block, std::vector<uint32_t> empty) {
     v1::Mutation mutation = Recovered(block, 0, {});

@@ -35,44 +35,9 @@ class LeaseRefusals : public ::testing::Test {
     return MakeBlock(id.value(), Row(id.value()).generation_stamp(), Row(id.value()).length_bytes());
   }
 
-  static v1::Mutation Append(const std::string& path, std::string_view client, const v1::Block& block = {},
-                             std::vector<uint32_t> holding = {1, 2, 3}) {
-    v1::Mutation mutation = MutationOf(client);
-    v1::Mutation::Append& op = *mutation.mutable_append();
-    op.set_path(path);
-    op.set_block_id(block.id());
-    op.set_generation_stamp(block.generation_stamp());
-    for (const uint32_t storage : holding) op.add_holding(storage);
-    return mutation;
-  }
-  static v1::Mutation Truncate(const std::string& path, uint64_t length, const v1::Block& block = {},
-                               std::vector<uint32_t> holding = {1, 2, 3}) {
-    v1::Mutation mutation = MutationOf("cutter");
-    v1::Mutation::Truncate& op = *mutation.mutable_truncate();
-    op.set_path(path);
-    op.set_new_length_bytes(length);
-    op.set_block_id(block.id());
-    op.set_generation_stamp(block.generation_stamp());
-    for (const uint32_t storage : holding) op.add_holding(storage);
-    return mutation;
-  }
-  static v1::Mutation Recover(const std::string& path, bool by_force = true) {
-    v1::Mutation mutation = MutationOf("taker");
-    mutation.mutable_recover_lease()->set_path(path);
-    mutation.mutable_recover_lease()->set_by_force(by_force);
-    return mutation;
-  }
   // What a primary says of /f's last block.
-  v1::Mutation Found(uint64_t length, std::vector<uint32_t> storages = {1, 2, 3}) {
-    v1::Mutation mutation;
-    v1::Mutation::CommitBlockRecovery& op = *mutation.mutable_commit_block_recovery();
-    op.set_recovery_id(Row(Last().id()).recovery_id());
-    *op.mutable_block() = MakeBlock(Last().id(), op.recovery_id(), length);
-    for (const uint32_t storage : storages) {
-      op.add_storages(storage);
-      op.add_answered(storage);
-    }
-    return mutation;
+  v1::Mutation Found(uint64_t length, const std::vector<uint32_t>& storages = {1, 2, 3}) {
+    return RecoveredMutation(Last().id(), Row(Last().id()).recovery_id(), length, storages);
   }
   v1::Mutation Dropped(std::vector<uint32_t> empty) {
     v1::Mutation mutation = Found(0, {});
@@ -87,7 +52,7 @@ class LeaseRefusals : public ::testing::Test {
     fsync.mutable_fsync()->set_inode_id(file.inode().id());
     *fsync.mutable_fsync()->mutable_last_block() = MakeBlock(file.block().id(), file.block().generation_stamp(), synced);
     if (synced > 0) space_.Must(fsync);
-    space_.Must(Recover("/f"));
+    space_.Must(RecoverLeaseMutation("/f"));
   }
   static v1::Mutation Enforced(v1::Mutation mutation) {
     mutation.set_user("eve");
@@ -102,12 +67,12 @@ TEST_F(LeaseRefusals, OfANameThatNoClientCanHave) {
   space_.WriteFile("/f", {10});
   const std::string too_long(kMaxHolderBytes + 1, 'x');
   for (const std::string& name : {std::string(), too_long}) {
-    Expect(Append("/f", name), ErrorKind::kInvalidArgument, "",
+    Expect(AppendMutation("/f", name), ErrorKind::kInvalidArgument, "",
            fmt::format("/f: append needs a client name of 1 to {} bytes", kMaxHolderBytes));
     Expect(CreateMutation("/g", name), ErrorKind::kInvalidArgument, "",
            fmt::format("/g: create needs a client name of 1 to {} bytes", kMaxHolderBytes));
   }
-  Expect(Append("/f", kRecoveryHolder), ErrorKind::kInvalidArgument, "",
+  Expect(AppendMutation("/f", kRecoveryHolder), ErrorKind::kInvalidArgument, "",
          "/f: cairn-namenode-recovery is the NameNode's own name, not a client's");
   Expect(CreateMutation("/g", kRecoveryHolder), ErrorKind::kInvalidArgument, "",
          "/g: cairn-namenode-recovery is the NameNode's own name, not a client's");
@@ -116,14 +81,16 @@ TEST_F(LeaseRefusals, OfANameThatNoClientCanHave) {
 TEST_F(LeaseRefusals, OfWhatIsNotThereOrNoFile) {
   space_.Must(MkdirsMutation("/d"));
   space_.WriteFile("/f", {10});
-  Expect(Append("/none", "me"), ErrorKind::kNotFound, "", "Failed to append to non-existent file /none for client me");
-  Expect(Append("/d", "me"), ErrorKind::kAlreadyExists, "IS_DIRECTORY", "Cannot append to directory /d; already exists as a directory");
-  for (const v1::Mutation& call : {Truncate("/none", 0), Recover("/none")}) {
+  Expect(AppendMutation("/none", "me"), ErrorKind::kNotFound, "", "Failed to append to non-existent file /none for client me");
+  Expect(AppendMutation("/d", "me"), ErrorKind::kAlreadyExists, "IS_DIRECTORY",
+         "Cannot append to directory /d; already exists as a directory");
+  for (const v1::Mutation& call : {TruncateMutation("/none", 0), RecoverLeaseMutation("/none")}) {
     EXPECT_THAT(space_.Apply(call), HasKind(ErrorKind::kNotFound));
     EXPECT_THAT(std::string(space_.Apply(call).status().message()), HasSubstr("/none"));
   }
-  for (const v1::Mutation& call : {Truncate("/d", 0), Recover("/d")}) Expect(call, ErrorKind::kIsDirectory, "", "Path is not a file: /d");
-  for (const v1::Mutation& call : {Append("/f/x", "me"), Truncate("/f/x", 0), Recover("/f/x")}) {
+  for (const v1::Mutation& call : {TruncateMutation("/d", 0), RecoverLeaseMutation("/d")})
+    Expect(call, ErrorKind::kIsDirectory, "", "Path is not a file: /d");
+  for (const v1::Mutation& call : {AppendMutation("/f/x", "me"), TruncateMutation("/f/x", 0), RecoverLeaseMutation("/f/x")}) {
     EXPECT_THAT(space_.Apply(call), HasKind(ErrorKind::kNotDirectory));
     EXPECT_THAT(std::string(space_.Apply(call).status().message()), HasSubstr("/f"));
   }
@@ -131,7 +98,7 @@ TEST_F(LeaseRefusals, OfWhatIsNotThereOrNoFile) {
 
 TEST_F(LeaseRefusals, OfWhoMayNotWriteTheFile) {
   space_.WriteFile("/f", {10});
-  for (const v1::Mutation& call : {Append("/f", "me", Last()), Truncate("/f", 0), Recover("/f")}) {
+  for (const v1::Mutation& call : {AppendMutation("/f", "me", Last()), TruncateMutation("/f", 0), RecoverLeaseMutation("/f")}) {
     const auto refused = space_.Apply(Enforced(call));
     EXPECT_THAT(refused, HasKind(ErrorKind::kPermission));
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("Permission denied: user=eve, access=WRITE, inode=\"/f\":ada:"));
@@ -144,14 +111,14 @@ TEST_F(LeaseRefusals, OfABlockThatIsNotHeldEnoughOrHasChanged) {
   const v1::Block older = MakeBlock(last.id(), last.generation_stamp() - 1, 0);
   const std::string changed = "/f: the file changed while its last block was looked for";
   for (const v1::Block& other : {older, MakeBlock(kStranger, last.generation_stamp(), 0)}) {
-    Expect(Append("/f", "me", other), ErrorKind::kRetriable, "CHANGED_MEANWHILE", changed);
-    Expect(Truncate("/f", 10, other), ErrorKind::kRetriable, "CHANGED_MEANWHILE", changed);
+    Expect(AppendMutation("/f", "me", other), ErrorKind::kRetriable, "CHANGED_MEANWHILE", changed);
+    Expect(TruncateMutation("/f", 10, other), ErrorKind::kRetriable, "CHANGED_MEANWHILE", changed);
   }
   const std::string words = fmt::format("/f: block {} of the file is not sufficiently replicated yet: ", last.id());
   const std::string asked = " replicas can be reached, dfs.namenode.replication.min asks for ";
-  for (v1::Mutation call : {Append("/f", "me", last, {}), Truncate("/f", 10, last, {})})
+  for (v1::Mutation call : {AppendMutation("/f", "me", last, {}), TruncateMutation("/f", 10, last, {})})
     Expect(call, ErrorKind::kNotReplicatedYet, "NOT_SUFFICIENTLY_REPLICATED", words + "0" + asked + "1");
-  for (v1::Mutation call : {Append("/f", "me", last, {1, 1}), Truncate("/f", 10, last, {1, 1})}) {
+  for (v1::Mutation call : {AppendMutation("/f", "me", last, {1, 1}), TruncateMutation("/f", 10, last, {1, 1})}) {
     call.mutable_limits()->set_min_replication(2);
     Expect(call, ErrorKind::kNotReplicatedYet, "NOT_SUFFICIENTLY_REPLICATED", words + "1" + asked + "2");
   }
@@ -159,7 +126,7 @@ TEST_F(LeaseRefusals, OfABlockThatIsNotHeldEnoughOrHasChanged) {
 
 TEST_F(LeaseRefusals, OfATruncateToMoreThanThereIs) {
   space_.WriteFile("/f", {1000});
-  Expect(Truncate("/f", 1001, Last()), ErrorKind::kInvalidArgument, "LARGER_THAN_FILE",
+  Expect(TruncateMutation("/f", 1001, Last()), ErrorKind::kInvalidArgument, "LARGER_THAN_FILE",
          "/f: Cannot truncate to a larger file size. Current size: 1000, truncate size: 1001.");
 }
 
@@ -172,7 +139,7 @@ TEST_F(LeaseRefusals, OfAnAppendBeyondTheSpaceQuota) {
   space_.Must(quota);
   const v1::INodeRecord file = ResolvePath(space_.view(), "/d/f")->record;
   const BlockId id = *BlockIdAt(space_.view(), file, 0);
-  const auto refused = space_.Apply(Append("/d/f", "me", MakeBlock(id.value(), Row(id.value()).generation_stamp(), 1000)));
+  const auto refused = space_.Apply(AppendMutation("/d/f", "me", MakeBlock(id.value(), Row(id.value()).generation_stamp(), 1000)));
   EXPECT_THAT(refused, HasKind(ErrorKind::kQuota));
   EXPECT_THAT(refused, HasReason("SPACE_QUOTA"));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("The DiskSpace quota of /d is exceeded"));
@@ -225,8 +192,8 @@ TEST_F(LeaseRefusals, OfAnOutcomeThatCannotBe) {
 
 TEST_F(LeaseRefusals, OfAnOutcomeThatLosesWhatWasClosed) {
   space_.WriteFile("/f", {1000});
-  space_.Must(Append("/f", "writer", Last()));
-  space_.Must(Recover("/f"));
+  space_.Must(AppendMutation("/f", "writer", Last()));
+  space_.Must(RecoverLeaseMutation("/f"));
   Expect(Found(999), ErrorKind::kInvalidArgument, "DATA_LOST", "/f: {b}: 999 bytes were found, 1000 had been closed");
   Expect(Dropped({1, 2, 3}), ErrorKind::kInvalidArgument, "DATA_LOST", "/f: {b}: it cannot be dropped: it was part of a closed file");
   space_.Must(Found(1000));
@@ -234,7 +201,7 @@ TEST_F(LeaseRefusals, OfAnOutcomeThatLosesWhatWasClosed) {
 
 TEST_F(LeaseRefusals, OfATruncateThatEndsElsewhere) {
   space_.WriteFile("/f", {1000});
-  space_.Must(Truncate("/f", 400, Last()));
+  space_.Must(TruncateMutation("/f", 400, Last()));
   for (const uint64_t length : {uint64_t{399}, uint64_t{401}})
     Expect(Found(length), ErrorKind::kInvalidArgument, "WRONG_LENGTH",
            fmt::format("/f: {{b}}: it is to be cut to 400 bytes, not to {}", length));

@@ -92,6 +92,50 @@ v1::Mutation RenameMutation(std::string_view source, std::string_view destinatio
   return mutation;
 }
 
+namespace {
+
+template <class Operation>
+void FillHeld(std::string_view path, const v1::Block& block, const std::vector<uint32_t>& holding, Operation* op) {
+  op->set_path(std::string(path));
+  op->set_block_id(block.id());
+  op->set_generation_stamp(block.generation_stamp());
+  for (const uint32_t storage : holding) op->add_holding(storage);
+}
+
+}  // namespace
+
+v1::Mutation AppendMutation(std::string_view path, std::string_view client, const v1::Block& block, const std::vector<uint32_t>& holding) {
+  v1::Mutation mutation = MutationOf(client);
+  FillHeld(path, block, holding, mutation.mutable_append());
+  return mutation;
+}
+
+v1::Mutation TruncateMutation(std::string_view path, uint64_t length, const v1::Block& block, const std::vector<uint32_t>& holding) {
+  v1::Mutation mutation = MutationOf("cutter");
+  FillHeld(path, block, holding, mutation.mutable_truncate());
+  mutation.mutable_truncate()->set_new_length_bytes(length);
+  return mutation;
+}
+
+v1::Mutation RecoverLeaseMutation(std::string_view path, bool by_force) {
+  v1::Mutation mutation = MutationOf("taker");
+  mutation.mutable_recover_lease()->set_path(std::string(path));
+  mutation.mutable_recover_lease()->set_by_force(by_force);
+  return mutation;
+}
+
+v1::Mutation RecoveredMutation(uint64_t block, uint64_t recovery_id, uint64_t length, const std::vector<uint32_t>& storages) {
+  v1::Mutation mutation;
+  v1::Mutation::CommitBlockRecovery& op = *mutation.mutable_commit_block_recovery();
+  op.set_recovery_id(recovery_id);
+  *op.mutable_block() = MakeBlock(block, recovery_id, length);
+  for (const uint32_t storage : storages) {
+    op.add_storages(storage);
+    op.add_answered(storage);
+  }
+  return mutation;
+}
+
 v1::Mutation DeleteMutation(std::string_view path, bool recursive) {
   v1::Mutation mutation = MutationOf("");
   mutation.mutable_delete_()->set_path(std::string(path));

@@ -29,6 +29,14 @@ v1::Mutation CompleteMutation(const v1::MutationResult& file, std::string_view c
 v1::Mutation MkdirsMutation(std::string_view path);
 v1::Mutation RenameMutation(std::string_view source, std::string_view destination, bool overwrite = false);
 v1::Mutation DeleteMutation(std::string_view path, bool recursive);
+// Of `block`, which the front door found on these storages.
+v1::Mutation AppendMutation(std::string_view path, std::string_view client, const v1::Block& block = {},
+                            const std::vector<uint32_t>& holding = {1, 2, 3});
+v1::Mutation TruncateMutation(std::string_view path, uint64_t length, const v1::Block& block = {},
+                              const std::vector<uint32_t>& holding = {1, 2, 3});
+v1::Mutation RecoverLeaseMutation(std::string_view path, bool by_force = true);
+// What a primary says of a block under this recovery id: all of these storages have answered, and have it.
+v1::Mutation RecoveredMutation(uint64_t block, uint64_t recovery_id, uint64_t length, const std::vector<uint32_t>& storages = {1, 2, 3});
 // Gives it a retry id.
 v1::Mutation WithRetry(v1::Mutation mutation, uint32_t slot, uint64_t sequence, uint64_t request_hash = 1);
 
