@@ -76,7 +76,8 @@ TEST_F(JobStart, AllStreamsOfALargeJobOpenTogetherAndEveryFileIsWritten) {
     std::vector<std::unique_ptr<FileWriter>> writers;
     for (int stream = 0; stream < streams; ++stream) {  // All of them are open before the first is closed.
       auto writer = files->Create(fmt::format("/pulse/{}/{}", client, stream));
-      if (!writer.ok() || !(*writer)->Append(Content(static_cast<uint64_t>(client * 1000 + stream), 64 << 10)).ok()) {
+      if (!writer.ok() ||
+          !(*writer)->Append(Content(static_cast<uint64_t>(client) * 1000 + static_cast<uint64_t>(stream), 64 << 10)).ok()) {
         ++failed;
         continue;
       }

@@ -116,7 +116,7 @@ TEST_F(LeaseRefusals, OfABlockThatIsNotHeldEnoughOrHasChanged) {
   }
   const std::string words = fmt::format("/f: block {} of the file is not sufficiently replicated yet: ", last.id());
   const std::string asked = " replicas can be reached, dfs.namenode.replication.min asks for ";
-  for (v1::Mutation call : {AppendMutation("/f", "me", last, {}), TruncateMutation("/f", 10, last, {})})
+  for (const v1::Mutation& call : {AppendMutation("/f", "me", last, {}), TruncateMutation("/f", 10, last, {})})
     Expect(call, ErrorKind::kNotReplicatedYet, "NOT_SUFFICIENTLY_REPLICATED", words + "0" + asked + "1");
   for (v1::Mutation call : {AppendMutation("/f", "me", last, {1, 1}), TruncateMutation("/f", 10, last, {1, 1})}) {
     call.mutable_limits()->set_min_replication(2);
