@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/error.h"
 #include "common/fault_points.h"
 
 namespace cairn::datanode {
@@ -22,6 +23,12 @@ void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest reques
   v1::SetFaultResponse response;
   response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
   done(std::move(response));
+}
+
+void AdminService::Reconfigure(api::CallContext context, v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
+  static_cast<void>(context);
+  if (!reconfigure_) return done(MakeError(ErrorKind::kUnsupported, "this DataNode has no configuration files"));
+  reconfigure_(std::move(request), std::move(done));
 }
 
 }  // namespace cairn::datanode

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "common/api/admin.h"
 #include "common/env/clock.h"
@@ -20,8 +21,14 @@ class AdminService : public api::DatanodeAdmin {
 
   void GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfoRequest request, api::Done<v1::GetDatanodeInfoResponse> done) override;
   void SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) override;
+  void Reconfigure(api::CallContext context, v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) override;
+
+  // Who carries out Reconfigure; without it, it is refused with kUnsupported. Must not block. Before calls come.
+  using Reconfigurer = std::function<void(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done)>;
+  void SetReconfigurer(Reconfigurer reconfigure) { reconfigure_ = std::move(reconfigure); }
 
  private:
+  Reconfigurer reconfigure_;
   const Describe describe_;
   const Clock* const clock_;
 };

@@ -6,7 +6,7 @@
 #define CAIRN_NAMENODE_ADMIN_CALLS(X) \
   X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) \
   X(ListOrphans)
-#define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault)
+#define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault) X(Reconfigure)
 
 namespace cairn::api {
 
