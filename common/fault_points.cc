@@ -140,7 +140,7 @@ absl::StatusOr<Armed> Parse(std::string_view text) {
     if (skip_last) {
       armed.skip = *count;
     } else {
-      armed.times = *count;
+      armed.times = count;
     }
   }
   std::string argument;

@@ -47,7 +47,7 @@ absl::StatusOr<std::string> Trash::Move(const std::string& typed, absl::Time now
   RETURN_IF_ERROR(MakeRoom(&directory, now));
   std::string target = directory + "/" + name;
   for (int64_t attempt = 0;; ++attempt) {
-    const absl::Status moved = files_->Rename(path, target, /*overwrite=*/false);
+    absl::Status moved = files_->Rename(path, target, /*overwrite=*/false);
     if (moved.ok()) return target;
     if (KindOf(moved) != ErrorKind::kAlreadyExists || attempt == kAttempts) return moved;
     target = fmt::format("{}/{}{}", directory, name, absl::ToUnixMillis(now) + attempt);
@@ -92,8 +92,8 @@ absl::StatusOr<std::string> Trash::MakeCheckpoint(absl::Time now) {
   ASSIGN_OR_RETURN(const bool exists, files_->Exists(current));
   if (!exists) return std::string();
   for (int attempt = 0;; ++attempt) {
-    const std::string checkpoint = fmt::format("{}/{}", root_, TrashCheckpointName(now, attempt));
-    const absl::Status moved = files_->Rename(current, checkpoint, /*overwrite=*/false);
+    std::string checkpoint = fmt::format("{}/{}", root_, TrashCheckpointName(now, attempt));
+    absl::Status moved = files_->Rename(current, checkpoint, /*overwrite=*/false);
     if (moved.ok()) return checkpoint;
     if (KindOf(moved) != ErrorKind::kAlreadyExists || attempt == kAttempts)
       return Annotate(moved, fmt::format("Failed to checkpoint trash: {}", checkpoint));
