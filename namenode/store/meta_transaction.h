@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "namenode/store/effect_batch.h"
+#include "namenode/store/key_hash.h"
 #include "namenode/store/views.h"
 
 namespace cairn::namenode {
@@ -51,8 +52,8 @@ class ChangedRows {
 
  private:
   std::deque<Row> rows_;
-  absl::flat_hash_map<std::string_view, Row*, std::hash<std::string_view>, std::equal_to<>> by_key_;  // Keys point into rows_.
-  mutable std::optional<Ordered> ordered_;                                                            // Once somebody has scanned.
+  absl::flat_hash_map<std::string_view, Row*, KeyHash, std::equal_to<>> by_key_;  // Keys point into rows_.
+  mutable std::optional<Ordered> ordered_;                                        // Once somebody has scanned.
 };
 
 // Changes kept by row over a base that does not change meanwhile. Not RocksDB's indexed batch, because a row that is

@@ -91,7 +91,7 @@ rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.02;
 
-  // One thread writes. Insertion hints, which would suit it, mix up rows and range deletes in RocksDB 7.8.
+  // One thread writes.
   options.allow_concurrent_memtable_write = false;
 
   // Logs: a record that was synced must never be dropped in silence, and a missing log must be noticed. Recycled logs would hold

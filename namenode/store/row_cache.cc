@@ -8,6 +8,7 @@ namespace {
 constexpr size_t kEntryOverhead = 96;     // Two strings, a number, the table's slack, the allocator's: about.
 constexpr size_t kMessageOverhead = 160;  // A message and what points to it, without its strings: about.
 constexpr size_t kPrefixBytes = 8;        // The number that a key begins with.
+constexpr size_t kShardBits = 6;
 
 }  // namespace
 
@@ -37,7 +38,9 @@ RowCache::Entry RowCache::Parsed(SharedMessage message, size_t serialized_bytes,
 }
 
 RowCache::Shard& RowCache::ShardOf(std::string_view key) {
-  return shards_[std::hash<std::string_view>()(key.substr(0, kPrefixBytes)) % kShards];
+  static_assert(kShards == 1 << kShardBits);
+  // By the upper bits: where a key is its prefix, the tables tell its shard's rows apart by the lower ones of the same hash.
+  return shards_[KeyHash()(key.substr(0, kPrefixBytes)) >> (64 - kShardBits)];
 }
 
 RowCache::Entry* RowCache::Touch(Shard& shard, Family family, std::string_view key, uint64_t index) {

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/mutex.h"
+#include "namenode/store/key_hash.h"
 #include "namenode/store/views.h"
 
 namespace cairn::namenode {
@@ -62,11 +63,7 @@ class RowCache {
     uint64_t since = 0;
     size_t bytes = 0;  // That the value or the message takes, about.
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view key) const { return std::hash<std::string_view>()(key); }
-  };
-  using Rows = absl::flat_hash_map<std::string, Entry, Hash, std::equal_to<>>;
+  using Rows = absl::flat_hash_map<std::string, Entry, KeyHash, std::equal_to<>>;
   struct Generation {
     std::array<Rows, kFamilyCount> rows;
     size_t bytes = 0;

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/env/random.h"
 #include "common/error.h"
 #include "namenode/journal/wal_scan.h"
+#include "namenode/store/keys.h"
 #include "tests/namenode/store_world.h"
 
 namespace cairn::namenode {
@@ -190,17 +192,49 @@ TEST_F(MetaStoreTest, ARowWrittenOftenIsOneEffect) {
 }
 
 TEST_F(MetaStoreTest, RangeDeletesGoBeforeTheRowsOfTheirBatch) {
-  for (const char* key : {"a", "b", "c", "d", "\xff\xff"}) Put(key, "old");
+  const auto key = [](uint64_t directory, const char* name) { return InodeKey(InodeId(directory), name); };
+  for (uint64_t directory = 7; directory <= 9; ++directory) Put(key(directory, "a"), "old");
+  Put("\xff\xff\xff\xff\xff\xff\xff\xff\xff", "old");
   auto txn = store_->NewTransaction();
-  txn->Put(Family::kInode, "c", "new");
-  txn->DeleteRange(Family::kInode, "b", "d");
-  EXPECT_EQ(Get(*txn, "b"), "old");  // Until the commit.
+  txn->Put(Family::kInode, key(8, "b"), "new");
+  txn->DeleteRange(Family::kInode, ChildrenBegin(InodeId(8), ""), ChildrenBegin(InodeId(9), ""));
+  EXPECT_EQ(Get(*txn, key(8, "a")), "old");  // Until the commit.
   Commit(*txn);
-  EXPECT_EQ(Scan(*store_->Snapshot()), (Rows{{"a", "old"}, {"c", "new"}, {"d", "old"}, {"\xff\xff", "old"}}));
+  EXPECT_EQ(Scan(*store_->Snapshot()),
+            (Rows{{key(7, "a"), "old"}, {key(8, "b"), "new"}, {key(9, "a"), "old"}, {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "old"}}));
   txn = store_->NewTransaction();
-  txn->DeleteRange(Family::kInode, "c", "");
+  txn->DeleteRange(Family::kInode, ChildrenBegin(InodeId(8), ""), "");
   Commit(*txn);
-  EXPECT_EQ(Scan(*store_->Snapshot()), (Rows{{"a", "old"}}));
+  EXPECT_EQ(Scan(*store_->Snapshot()), (Rows{{key(7, "a"), "old"}}));
+}
+
+// RocksDB takes the places of rows and of ranges in a memtable for each other where it keeps both.
+TEST_F(MetaStoreTest, RowsAreFoundHoweverTheyAndRangesFollowOneAnother) {
+  std::map<std::string, std::string> model;
+  Random random(7);
+  for (int batch = 0; batch < 200; ++batch) {
+    auto txn = store_->NewTransaction();
+    const InodeId swept(1 + random.Below(8));
+    const bool sweeps = random.OneIn(3);
+    if (sweeps) {
+      txn->DeleteRange(Family::kInode, ChildrenBegin(swept, ""), ChildrenEnd(swept));
+      model.erase(model.lower_bound(ChildrenBegin(swept, "")), model.lower_bound(ChildrenEnd(swept)));
+    }
+    for (int row = 0; row < 10; ++row) {
+      const InodeId directory(1 + random.Below(8));
+      if (sweeps && directory == swept) continue;
+      const std::string key = InodeKey(directory, std::to_string(random.Below(50)));
+      if (random.OneIn(4)) {
+        txn->Delete(Family::kInode, key);
+        model.erase(key);
+      } else {
+        model[key] = std::to_string(batch);
+        txn->Put(Family::kInode, key, model[key]);
+      }
+    }
+    Commit(*txn);
+    ASSERT_EQ(Scan(*store_->Snapshot()), Rows(model.begin(), model.end())) << "batch " << batch;
+  }
 }
 
 TEST_F(MetaStoreTest, RowsOutliveFlushesCompactionsAndPowerCuts) {
