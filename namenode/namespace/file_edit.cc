@@ -1,7 +1,6 @@
 #include "namenode/namespace/file_edit.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -19,6 +18,10 @@ absl::Status BlockError(ErrorKind kind, std::string_view reason, const std::stri
   error.block_id = block.value();
   error.message = fmt::format("{}: block {}: {}", path, block.value(), what);
   return MakeError(std::move(error));
+}
+
+bool IsAmong(const google::protobuf::RepeatedField<uint32_t>& storages, uint32_t storage) {
+  return std::find(storages.begin(), storages.end(), storage) != storages.end();
 }
 
 absl::Status Gone(const std::string& path, uint64_t inode_id) {
@@ -45,13 +48,17 @@ v1::FreedBlock ToFreed(const BlockAt& block) {
 }
 
 absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path, uint64_t inode_id) {
+  // Mostly it stands where the caller knows it: down from the root one asks for the directories' rows, which are in memory, and for its
+  // own alone. The lease is the right.
+  const absl::StatusOr<PathWalk> walk = WalkPath(ctx.view(), path, Caller::Trusted());
+  if (walk.ok() && walk->complete() && !walk->last().is_directory() && (inode_id == 0 || walk->last().id().value() == inode_id))
+    return LoadAt(ctx, *walk);
   std::optional<InodeAt> inode;
   if (inode_id != 0) {
     ASSIGN_OR_RETURN(inode, FindInodeAnywhere(ctx.view(), InodeId(inode_id)));
   } else {
-    // The lease is the right.
-    ASSIGN_OR_RETURN(PathWalk walk, WalkPath(ctx.view(), path, Caller::Trusted()));
-    if (walk.complete()) inode = walk.last().Copy();
+    RETURN_IF_ERROR(walk.status());
+    if (walk->complete()) inode = walk->last().Copy();
   }
   if (!inode) return Gone(path, inode_id);
   ASSIGN_OR_RETURN(Ancestry ancestry, AncestryOf(ctx.view(), inode->parent, inode->name));
@@ -65,17 +72,25 @@ absl::StatusOr<FileEdit> FileEdit::Load(OpContext& ctx, const std::string& path,
   std::reverse(ancestry.directories.begin(), ancestry.directories.end());
 
   FileEdit edit(ctx, *std::move(inode), std::move(ancestry.directories), JoinPath(ancestry.names));
-  RETURN_IF_ERROR(edit.LoadLast());
-  if (edit.record().reserved_block_id() != 0) {
-    const BlockId id(edit.record().reserved_block_id());
-    ASSIGN_OR_RETURN(v1::BlockRecord record, GetBlock(ctx.view(), id));
-    SettleReplication(record, edit.record().replication());
-    edit.reserved_ = BlockAt{id, std::move(record)};
-  }
+  RETURN_IF_ERROR(edit.LoadBlocks());
   return edit;
 }
 
-absl::StatusOr<FileEdit> FileEdit::LoadAt(OpContext& ctx, const PathWalk& walk) { return Load(ctx, walk.path(), walk.last().id().value()); }
+absl::StatusOr<FileEdit> FileEdit::LoadAt(OpContext& ctx, const PathWalk& walk) {
+  FileEdit edit(ctx, walk.last().Copy(), walk.ancestors(), walk.path());
+  RETURN_IF_ERROR(edit.LoadBlocks());
+  return edit;
+}
+
+absl::Status FileEdit::LoadBlocks() {
+  RETURN_IF_ERROR(LoadLast());
+  if (record().reserved_block_id() == 0) return absl::OkStatus();
+  const BlockId id(record().reserved_block_id());
+  ASSIGN_OR_RETURN(v1::BlockRecord reserved, GetBlock(ctx_->view(), id));
+  SettleReplication(reserved, record().replication());
+  reserved_ = BlockAt{id, std::move(reserved)};
+  return absl::OkStatus();
+}
 
 absl::Status FileEdit::LoadLast() {
   last_.reset();
@@ -116,17 +131,18 @@ absl::StatusOr<std::optional<BlockAt>> FileEdit::Penultimate() const {
 }
 
 absl::Status FileEdit::CheckAcknowledged(const v1::Mutation::Commit& commit, const BlockAt& block) const {
-  const std::set<uint32_t> expected(block.record.expected_storages().begin(), block.record.expected_storages().end());
-  const std::set<uint32_t> acknowledged(commit.acknowledged().begin(), commit.acknowledged().end());
-  for (const uint32_t storage : acknowledged) {
-    if (!expected.contains(storage))
+  const google::protobuf::RepeatedField<uint32_t>& acknowledged = commit.acknowledged();
+  size_t count = 0;
+  for (auto storage = acknowledged.begin(); storage != acknowledged.end(); ++storage) {
+    if (!IsAmong(block.record.expected_storages(), *storage))
       return BlockError(ErrorKind::kInvalidArgument, "NOT_EXPECTED_STORAGE", path_, block.id,
-                        fmt::format("storage {} acknowledged it but is not in its pipeline", storage));
+                        fmt::format("storage {} acknowledged it but is not in its pipeline", *storage));
+    count += std::find(acknowledged.begin(), storage, *storage) == storage;  // Named twice it is still one.
   }
   const size_t needed = std::max<size_t>(ctx_->limits().min_replication(), 1);
-  if (acknowledged.size() < needed)
+  if (count < needed)
     return BlockError(ErrorKind::kNotReplicatedYet, "TOO_FEW_ACKNOWLEDGED", path_, block.id,
-                      fmt::format("{} storages acknowledged it, dfs.namenode.replication.min asks for {}", acknowledged.size(), needed));
+                      fmt::format("{} storages acknowledged it, dfs.namenode.replication.min asks for {}", count, needed));
   return absl::OkStatus();
 }
 
@@ -166,11 +182,10 @@ absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
   block.clear_closed_length_bytes();
   block.clear_append_from_stamp();
   // In the order of the pipeline, whatever the order of the acknowledgements.
-  const std::set<uint32_t> acknowledged(commit.acknowledged().begin(), commit.acknowledged().end());
-  const std::vector<uint32_t> pipeline(block.expected_storages().begin(), block.expected_storages().end());
-  block.clear_expected_storages();
-  for (const uint32_t storage : pipeline)
-    if (acknowledged.contains(storage)) block.add_expected_storages(storage);
+  google::protobuf::RepeatedField<uint32_t>& pipeline = *block.mutable_expected_storages();
+  pipeline.erase(
+      std::remove_if(pipeline.begin(), pipeline.end(), [&](uint32_t storage) { return !IsAmong(commit.acknowledged(), storage); }),
+      pipeline.end());
   Charge(*last_, length * block.replication());
   Changed(*last_);
   return absl::OkStatus();
@@ -234,7 +249,7 @@ absl::Status FileEdit::RaiseLength(BlockAt& block, uint64_t length_bytes) {
 
 absl::Status FileEdit::CheckQuota(uint64_t more_charged_bytes) const {
   UsageDelta added;
-  added.charged_bytes = static_cast<int64_t>(record().charged_bytes() + more_charged_bytes - before_.charged_bytes());
+  added.charged_bytes = static_cast<int64_t>(record().charged_bytes() + more_charged_bytes - charged_before_);
   return ctx_->CheckQuota(ancestors_, added);
 }
 
@@ -242,6 +257,7 @@ absl::StatusOr<BlockAt> FileEdit::Allocate(bool reserve, const google::protobuf:
   ASSIGN_OR_RETURN(const uint64_t id, TakeNumber(ctx_->Change(), kMetaNextBlockId, kBlockIdStep));
   ASSIGN_OR_RETURN(const uint64_t stamp, TakeNumber(ctx_->Change(), kMetaNextGenerationStamp, 1));
   BlockAt block{BlockId(id), {}};
+  allocated_ = block.id;
   block.record.set_inode_id(record().id());
   block.record.set_index(record().block_count());
   block.record.set_generation_stamp(stamp);
@@ -369,16 +385,17 @@ absl::Status FileEdit::Write() {
     if (IsChanged(block.id)) PutBlock(txn, block.id, block.record);
   for (const std::optional<BlockAt>* block : {&last_, &reserved_})
     if (*block && IsChanged((*block)->id)) PutBlock(txn, (*block)->id, (*block)->record);
-  for (const BlockId id : touched_) ctx_->BlockChanged(id);
+  for (const BlockId id : touched_)
+    if (id != allocated_) ctx_->BlockChanged(id);  // Nobody can have a replica of a new one yet.
   for (uint64_t i = 0; i < dropped_; ++i) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));
   if (appended_) AppendBlockId(txn, inode_.record, *appended_);
   PutInode(txn, inode_);
-  RETURN_IF_ERROR(ctx_->NoteGrowth(inode_.id(), before_.block_count(), record().block_count(), ctx_->limits().max_blocks_per_file(),
-                                   kMaxBlocksPerFileKey));
+  RETURN_IF_ERROR(
+      ctx_->NoteGrowth(inode_.id(), blocks_before_, record().block_count(), ctx_->limits().max_blocks_per_file(), kMaxBlocksPerFileKey));
 
   UsageDelta delta;
-  delta.length_bytes = static_cast<int64_t>(record().length_bytes() - before_.length_bytes());
-  delta.charged_bytes = static_cast<int64_t>(record().charged_bytes() - before_.charged_bytes());
+  delta.length_bytes = static_cast<int64_t>(record().length_bytes() - length_before_);
+  delta.charged_bytes = static_cast<int64_t>(record().charged_bytes() - charged_before_);
   ctx_->AddUsage(ancestors_, delta);
   return absl::OkStatus();
 }

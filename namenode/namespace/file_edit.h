@@ -96,8 +96,15 @@ class FileEdit {
 
  private:
   FileEdit(OpContext& ctx, InodeAt inode, std::vector<InodeId> ancestors, std::string path)
-      : ctx_(&ctx), inode_(std::move(inode)), before_(inode_.record), ancestors_(std::move(ancestors)), path_(std::move(path)) {}
+      : ctx_(&ctx),
+        inode_(std::move(inode)),
+        blocks_before_(record().block_count()),
+        length_before_(record().length_bytes()),
+        charged_before_(record().charged_bytes()),
+        ancestors_(std::move(ancestors)),
+        path_(std::move(path)) {}
 
+  absl::Status LoadBlocks();
   absl::Status LoadLast();
   absl::Status CheckAcknowledged(const v1::Mutation::Commit& commit, const BlockAt& block) const;
   void Charge(BlockAt& block, uint64_t charged_bytes);
@@ -106,7 +113,9 @@ class FileEdit {
 
   OpContext* ctx_;
   InodeAt inode_;
-  v1::INodeRecord before_;
+  const uint64_t blocks_before_;
+  const uint64_t length_before_;
+  const uint64_t charged_before_;
   std::vector<InodeId> ancestors_;
   std::string path_;
   std::optional<BlockAt> last_;
@@ -116,6 +125,7 @@ class FileEdit {
   std::vector<BlockId> touched_;
   std::vector<BlockAt> freed_;
   std::optional<BlockId> appended_;
+  std::optional<BlockId> allocated_;
   uint64_t dropped_ = 0;  // Blocks taken off the end.
 };
 

@@ -44,15 +44,20 @@ UsageDelta& UsageDelta::operator+=(const UsageDelta& other) {
   return *this;
 }
 
-absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
+absl::StatusOr<const v1::UsageRecord*> OpContext::UsageRow(InodeId directory) const {
   std::shared_ptr<const v1::UsageRecord>& row = usage_rows_[directory];
   if (row == nullptr) {
     ASSIGN_OR_RETURN(row, GetShared<v1::UsageRecord>(txn_, Family::kUsage, UsageKey(directory)));
   }
+  return row.get();
+}
+
+absl::StatusOr<v1::UsageRecord> OpContext::UsageOf(InodeId directory) const {
+  ASSIGN_OR_RETURN(const v1::UsageRecord* row, UsageRow(directory));
   v1::UsageRecord usage = *row;
-  const auto found = directories_.find(directory);
-  if (found == directories_.end()) return usage;
-  const DirectoryChange& change = found->second;
+  const DirectoryChange* const found = directories_.Find(directory);
+  if (found == nullptr) return usage;
+  const DirectoryChange& change = *found;
   usage.set_children(Sum(usage.children(), change.children));
   usage.set_directories(Sum(usage.directories(), change.subtree.directories));
   usage.set_files(Sum(usage.files(), change.subtree.files));
@@ -70,6 +75,9 @@ absl::Status OpContext::CheckQuota(const std::vector<InodeId>& ancestors, const 
   const int64_t names = delta.directories + delta.files;
   if (names <= 0 && delta.charged_bytes <= 0) return absl::OkStatus();
   for (auto id = ancestors.rbegin(); id != ancestors.rend(); ++id) {
+    ASSIGN_OR_RETURN(const v1::UsageRecord* row, UsageRow(*id));
+    // Most directories have none; a mutation that sets one adds nothing.
+    if (!row->has_namespace_quota() && !row->has_space_quota_bytes()) continue;
     ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(*id));
     if (!usage.has_namespace_quota() && !usage.has_space_quota_bytes()) continue;
     if (WithinQuota(usage, names, delta.charged_bytes)) continue;
@@ -107,7 +115,7 @@ absl::Status OpContext::NoteGrowth(InodeId id, uint64_t before, uint64_t after, 
 }
 
 absl::Status OpContext::Flush() {
-  for (auto& [id, change] : directories_) {
+  for (const auto& [id, change] : directories_) {
     if (change.children != 0 || change.subtree != UsageDelta() || change.quotas) {
       ASSIGN_OR_RETURN(const v1::UsageRecord usage, UsageOf(id));
       Change().PutMessage(Family::kUsage, UsageKey(id), std::make_shared<v1::UsageRecord>(usage));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
+#include "absl/container/inlined_vector.h"
 #include "namenode/namespace/path_walk.h"
 #include "namenode/namespace/permission.h"
 #include "namenode/namespace/records.h"
@@ -24,6 +25,32 @@ struct UsageDelta {
   UsageDelta& operator+=(const UsageDelta& other);
   UsageDelta operator-() const { return {-directories, -files, -length_bytes, -charged_bytes}; }
   bool operator==(const UsageDelta&) const = default;
+};
+
+// A value for each of a few directories, in the order of their ids. References hold until the next directory is added.
+template <class Value>
+class ByDirectory {
+ public:
+  Value& operator[](InodeId directory) {
+    const auto place = Place(directory);
+    if (place != rows_.end() && place->first == directory) return place->second;
+    return rows_.emplace(place, directory, Value())->second;
+  }
+  const Value* Find(InodeId directory) const {
+    const auto place = const_cast<ByDirectory*>(this)->Place(directory);
+    return place != rows_.end() && place->first == directory ? &place->second : nullptr;
+  }
+  auto begin() const { return rows_.begin(); }
+  auto end() const { return rows_.end(); }
+  void clear() { rows_.clear(); }
+
+ private:
+  using Rows = absl::InlinedVector<std::pair<InodeId, Value>, 6>;  // As many as most paths have above them.
+  typename Rows::iterator Place(InodeId directory) {
+    return std::lower_bound(rows_.begin(), rows_.end(), directory, [](const auto& row, InodeId id) { return row.first < id; });
+  }
+
+  Rows rows_;
 };
 
 // What the verbs of namespace/ops share while one mutation is applied: the inputs, the answer, and the changes to directories that
@@ -85,15 +112,18 @@ class OpContext {
     std::optional<Quotas> quotas;
   };
 
+  // As the transaction has it, without what is summed up here; lives until Flush, or the next row is asked for.
+  absl::StatusOr<const v1::UsageRecord*> UsageRow(InodeId directory) const;
+
   const v1::Mutation& mutation_;
   const Caller caller_;
   const int64_t now_ms_;
   Transaction& txn_;
   v1::MutationResult& result_;
   bool acted_ = false;
-  absl::btree_map<InodeId, DirectoryChange> directories_;
+  ByDirectory<DirectoryChange> directories_;
   // Rows as the transaction has them, each asked for once.
-  mutable absl::btree_map<InodeId, std::shared_ptr<const v1::UsageRecord>> usage_rows_;
+  mutable ByDirectory<std::shared_ptr<const v1::UsageRecord>> usage_rows_;
 };
 
 inline constexpr std::string_view kMaxDirectoryItemsKey = "dfs.namenode.fs-limits.max-directory-items";

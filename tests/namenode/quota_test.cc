@@ -276,7 +276,8 @@ TEST_F(Quota, CostsNoReadOfItsOwn) {
   CountingTransaction add_txn(&space_.state());
   ASSERT_THAT(Apply(add, add_txn), IsOk());
   EXPECT_EQ(add_txn.gets[Family::kUsage], 3);
-  EXPECT_EQ(add_txn.gets[Family::kInode], 1);  // The file's: no directory's record.
+  EXPECT_EQ(add_txn.gets[Family::kInode], 4);  // Those of the path, which are in memory.
+  EXPECT_EQ(add_txn.gets[Family::kInodeById], 0);
 }
 
 TEST_F(Quota, ManyDeletesInOneMutationFreeAllTheyHeld) {
