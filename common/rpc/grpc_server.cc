@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include <grpcpp/alarm.h>
+#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
@@ -26,51 +26,68 @@ struct Method {
 };
 
 // A completion queue with the thread that serves it, and what other threads want that thread to do. An answer that leaves from there wakes
-// nobody when it has been sent; and however many were posted meanwhile, one ring of the alarm brings them all.
-class Poller final : public TaskQueue, public Tag {
+// nobody when it has been sent; and however many were posted meanwhile, one ring of the bell brings them all.
+class Poller {
  public:
-  explicit Poller(std::unique_ptr<grpc::ServerCompletionQueue> queue) : queue_(std::move(queue)) {}
+  explicit Poller(std::unique_ptr<grpc::ServerCompletionQueue> queue) : queue_(std::move(queue)), bell_(this) {}
   // Shuts the queue down; returns when it is drained. No call is under way.
-  ~Poller() override {
+  ~Poller() {
     queue_->Shutdown();
     thread_.reset();
   }
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
   void Start(std::unique_ptr<Executor> thread) {
     thread_ = std::move(thread);
     thread_->Post([queue = queue_.get()] { PollUntilShutdown(queue); });
   }
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
 
-  void Post(Task task) override {
+  // `call` is one of this queue's, and not yet finished.
+  void Post(Task task, grpc_call* call) {
     const MutexLock lock(mu_);
     tasks_.push_back(std::move(task));
-    if (!std::exchange(rung_, true)) RingLocked();
+    if (!std::exchange(rung_, true)) Ring(call);
   }
 
-  // The alarm.
-  void Proceed(bool) override {
+ private:
+  // Comes out of the queue once for each ring.
+  class Bell final : public grpc::internal::CompletionQueueTag, public Tag {
+   public:
+    explicit Bell(Poller* poller) : poller_(poller) {}
+    bool FinalizeResult(void** tag, bool*) override {
+      *tag = static_cast<Tag*>(this);
+      return true;
+    }
+    void Proceed(bool) override { poller_->RunTasks(); }
+
+   private:
+    Poller* const poller_;
+  };
+
+  // No operations are done as soon as they are begun. An alarm would do as well, but goes by way of a thread of gRPC's.
+  void Ring(grpc_call* call) {
+    const grpc_call_error error =
+        grpc_call_start_batch(call, nullptr, 0, static_cast<grpc::internal::CompletionQueueTag*>(&bell_), nullptr);
+    CAIRN_CHECK(error == GRPC_CALL_OK, "the poller's bell");
+  }
+
+  void RunTasks() {
     std::vector<Task> tasks;
     {
       const MutexLock lock(mu_);
       tasks.swap(tasks_);
+      rung_ = false;
     }
     for (Task& task : tasks) std::exchange(task, nullptr)();
-    const MutexLock lock(mu_);
-    rung_ = !tasks_.empty();
-    if (rung_) RingLocked();
-  }
-
- private:
-  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    alarm_.Set(queue_.get(), gpr_time_0(GPR_CLOCK_MONOTONIC), static_cast<Tag*>(this));
   }
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  Bell bell_;
   std::unique_ptr<Executor> thread_;  // Of the owner.
   Mutex mu_;
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mu_);
   bool rung_ ABSL_GUARDED_BY(mu_) = false;
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);  // Set again only after its tag has come.
 };
 
 }  // namespace
@@ -100,7 +117,7 @@ struct GrpcServer::Impl {
 class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_this<Call> {
  public:
   Call(Impl* impl, Poller* poller) : impl_(impl), poller_(poller), stream_(&context_) {
-    accepted_.call = read_.call = written_.call = finished_.call = this;
+    accepted_.call = read_.call = written_.call = finished_.call = home_.call = this;
     accepted_.on = &Call::OnAccepted;
     read_.on = &Call::OnRead;
     written_.on = &Call::OnWritten;
@@ -142,6 +159,11 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
     }
   };
 
+  struct Home : TaskQueue {
+    Call* call = nullptr;
+    void Post(Task task) override { call->poller_->Post(std::move(task), call->context_.c_call()); }
+  };
+
   void OnAccepted(bool ok) {
     if (!ok) return;  // The server is stopping.
     impl_->Accept(poller_);
@@ -164,7 +186,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
     api::CallContext context;
     context.deadline = FromGrpcDeadline(impl_->env->clock(), context_.raw_deadline());
     context.peer = context_.peer();
-    context.home = poller_;
+    context.home = &home_;
     return context;
   }
 
@@ -262,6 +284,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   grpc::GenericServerContext context_;           // Read by the poller only.
   grpc::GenericServerAsyncReaderWriter stream_;  // Operations are thread-safe; mu_ orders writes and the finish.
   Op accepted_, read_, written_, finished_;      // Each owned by the completion queue while started.
+  Home home_;                                    // For who has not answered yet.
   const Method* method_ = nullptr;               // Set once, at acceptance.
   // The reading side: only the poller that completes the one read touches these.
   grpc::ByteBuffer bytes_;
