@@ -1,7 +1,9 @@
 """./dev bench nn [--json] [--full]: the NameNode beside an empty gRPC echo of the same server style, measured in the same run.
 
 Operations: nn_load drives a cairn-namenode process from 64 callers (and from 1 and 256, which bind nothing), phase after phase, an echo of
-as many calls after each; a ratio is the server's CPU for an operation over that of the echo beside it, the median of the rounds.
+as many calls after each; a ratio is the server's CPU for an operation over that of the echo beside it, the median of the rounds. The floor
+beside it is a call of the same server that only does with the store what an operation cannot do without: its rows through the one writer
+with their sync, or the scan of a directory.
 Size: nn_fill loads files of one block each into a NameNode's directory; memory, p50 of stat and create beside a directory of 100,000 files,
 restarts after a clean stop and after kill -9, bytes on disk. Delete: a large tree, with a create loop beside it.
 
@@ -112,8 +114,15 @@ class Namenode:
 
 class Echo:
     def __init__(self):
-        self.process = subprocess.Popen([str(TOOLS / "echo_server"), "127.0.0.1", "0"], stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline())
+        self.folder = cluster.Cluster("bench-echo").folder
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.process = subprocess.Popen([str(TOOLS / "echo_server"), "127.0.0.1", "0", str(self.folder / "store")],
+                                        stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("bench: echo_server failed")
+        self.port = int(line)
 
     def flags(self):
         return {"echo": f"127.0.0.1:{self.port}", "echo_pid": self.process.pid}
@@ -121,6 +130,21 @@ class Echo:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def with_limits(phases):
+    """nn_load's phases without the raw limits that ran after each, and the echoes; what a limit used stands in its phase."""
+    ours, echoes = [], []
+    for phase in phases:
+        if phase["name"] == "Echo":
+            echoes.append({**phase, "name": "echo"})
+            ours[-1].update(echo_cpu_us=phase["server_cpu_us"], ratio=ours[-1]["server_cpu_us"] / phase["server_cpu_us"])
+        elif phase["name"].startswith(("Write", "Scan")):
+            ours[-1].update(floor_cpu_us=phase["server_cpu_us"], floor_ratio=phase["server_cpu_us"] / ours[-1]["echo_cpu_us"])
+        else:
+            ours.append(phase)
+    return ours + echoes
 
 
 class Report:
@@ -142,7 +166,8 @@ def block(name, r):
             f" Ops per sec: {r['ops_per_s']:.2f}\nAverage Time: {r['average_ms']:.3f}\n"
             f"p50 {r['p50_us']:.0f} us, p99 {r['p99_us']:.0f} us, CPU an operation: client {r['client_cpu_us']:.1f} us, "
             f"server {r['server_cpu_us']:.1f} us ({threads})"
-            + (f"; echo's server {r['echo_cpu_us']:.1f} us, ratio {r['ratio']:.2f}" if "ratio" in r else ""))
+            + (f"; echo's server {r['echo_cpu_us']:.1f} us, ratio {r['ratio']:.2f}" if "ratio" in r else "")
+            + (f"; the floor's {r['floor_cpu_us']:.1f} us, ratio {r['floor_ratio']:.2f}" if "floor_ratio" in r else ""))
 
 
 def middle(runs):
@@ -168,12 +193,9 @@ def measure_operations(report, rounds, operations, connections):
             before = namenode.metrics()
             for number in range(times):
                 namenode.settle()
-                pairs = namenode.load(PHASES, operations=count, in_flight=in_flight, base=f"/n{in_flight}r{number}", **shape)
-                for ours, raw in zip(pairs[::2], pairs[1::2]):
-                    ours["echo_cpu_us"] = raw["server_cpu_us"]
-                    ours["ratio"] = ours["server_cpu_us"] / raw["server_cpu_us"]
-                    runs.setdefault(ours["name"], []).append(ours)
-                    runs.setdefault("echo", []).append(raw)
+                phases = namenode.load(PHASES, operations=count, in_flight=in_flight, base=f"/n{in_flight}r{number}", **shape)
+                for phase in with_limits(phases):
+                    runs.setdefault(phase["name"], []).append(phase)
                 reclaims.append(namenode.settle() * 1e6 / count)
             after = namenode.metrics()
             report.say(f"\n{in_flight} in flight, {connections} connections, medians of {times}:")

@@ -5,8 +5,8 @@
 //   nn_load first --namenode HOST:PORT --path P      waits for the first answer about P; prints the seconds it took
 //   nn_load loop --namenode HOST:PORT --base /b --in-flight N     creates files until standard input ends
 //
-// Phases, in the order given: mkdirs, create, createWithBlock, complete, open, stat, list, rename, delete, echo; `directories` makes what
-// the files stand in. An `echo` runs after each other phase when an echo server is given. `--files N`: what an earlier fill or run left.
+// Phases, in the order given: mkdirs, create, createWithBlock, complete, open, stat, list, rename, delete; `directories` makes what the
+// files stand in. When an echo server is given its raw limits run after each phase. `--files N`: what an earlier fill or run left.
 // The DataNodes are simulated: they register and send heartbeats, which is all that placement asks for.
 //
 // Prints one JSON array of the phases' results.
@@ -196,13 +196,14 @@ class Load {
         request.set_recursive(true);
         Mutate<v1::DeleteRequest, v1::DeleteResponse>(caller, "Delete", std::move(request), std::move(done));
       };
-    if (phase == "echo")
-      return [this, path](size_t caller, uint64_t i, auto done) {
+    if (phase.starts_with("Echo") || phase.starts_with("Write") || phase.starts_with("Scan"))
+      return [this, path, method = "/cairn.v1.Bench/" + phase](size_t caller, uint64_t i, auto done) {
         v1::GetFileInfoRequest request;
         request.set_path(path(i));
         *request.mutable_header() = Header(caller);
+        request.mutable_header()->set_sequence(i);
         echo_channels_[caller % echo_channels_.size()]->Call<v1::GetFileInfoRequest, v1::GetFileInfoResponse>(
-            "/cairn.v1.Bench/Echo", {}, request,
+            method, {}, request,
             [done = std::move(done)](const absl::StatusOr<v1::GetFileInfoResponse>& response) mutable { done(response.status()); });
       };
     Die("no phase \"" + phase + "\"");
@@ -299,6 +300,17 @@ void Must(const PhaseResult& result) {
   if (!result.status.ok()) Die(result.name + ": " + std::string(result.status.message()));
 }
 
+// What runs on the echo server after a phase: an empty call; and one that does with the store what this one cannot do without.
+std::vector<std::string> RawLimitsOf(const std::string& phase) {
+  // Rows: as a call writes on the average, rounded down; what the calls of a batch share counts once.
+  static const std::map<std::string, std::string> kStore = {{"mkdirs", "Write4"},   {"create", "Write4"}, {"createWithBlock", "Write5"},
+                                                            {"complete", "Write4"}, {"rename", "Write4"}, {"delete", "Write4"},
+                                                            {"list", "Scan"}};
+  std::vector<std::string> limits = {"Echo"};
+  if (const auto store = kStore.find(phase); store != kStore.end()) limits.push_back(store->second);
+  return limits;
+}
+
 int Run(const Arguments& arguments, Env* env) {
   Load load(arguments, env);
   const SimulatedDatanodes datanodes(ParseAddress(arguments.Get("namenode")), env);
@@ -319,9 +331,11 @@ int Run(const Arguments& arguments, Env* env) {
       continue;
     }
     const uint64_t count = phase == "deleteTree" ? 1 : operations;
-    note(RunPhase(phase, count, std::min<size_t>(load.in_flight(), count), phase == "echo" ? echo_pid : pid, load.IssueOf(phase, count)));
+    note(RunPhase(phase, count, std::min<size_t>(load.in_flight(), count), pid, load.IssueOf(phase, count)));
     if (phase == "createWithBlock") load.SetFiles(operations);
-    if (phase != "echo" && echo_pid != 0) note(RunPhase("echo", operations, load.in_flight(), echo_pid, load.IssueOf("echo", operations)));
+    if (echo_pid == 0) continue;
+    for (const std::string& raw : RawLimitsOf(phase))
+      note(RunPhase(raw, operations, load.in_flight(), echo_pid, load.IssueOf(raw, operations)));
   }
   std::printf("[");
   for (size_t i = 0; i < results.size(); ++i) std::printf("%s%s", i == 0 ? "" : ",\n ", results[i].c_str());
