@@ -199,6 +199,7 @@ void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {
   info->set_registered(lanes_->registered());
   info->set_command_queue(lanes_->command().queued());
   info->set_overdue_steps(lanes_->watchdog().overdue_steps());
+  info->set_last_overdue_step(lanes_->watchdog().last_overdue().step);
   const std::map<std::string, absl::Duration> ages = lanes_->watchdog().LastSteps();
   for (const char* lane : {"registration", "heartbeat", "report", "command"}) {
     v1::LaneAge* age = info->add_lanes();

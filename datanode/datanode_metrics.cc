@@ -63,6 +63,8 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
         [events] { return absl::ToDoubleSeconds(events->OldestAge()); });
   gauge("cairn_heartbeat_interval_seconds", "Between the last two heartbeats.", {},
         [lanes] { return absl::ToDoubleSeconds(lanes->heartbeat().last_interval()); });
+  counter("cairn_lane_overdue_steps_total", "Steps of a lane that took longer than 10 s; each is in the log with its stack.", {},
+          [lanes] { return lanes->watchdog().overdue_steps(); });
   counter("cairn_heartbeats_total", "Heartbeats sent.", {}, [lanes] { return lanes->heartbeat().sent(); });
   gauge("cairn_command_queue_length", "Commands taken and not yet carried out.", {}, [lanes] { return lanes->command().queued(); });
   gauge("cairn_command_oldest_age_seconds", "How long the oldest of them has waited.", {},

@@ -44,7 +44,8 @@ std::string DatanodeInfoText(const v1::GetDatanodeInfoResponse& info) {
     text += fmt::format("  {}: last step {}\n", lane.lane(),
                         lane.last_step_ms() < 0 ? std::string("never") : fmt::format("{} ms ago", lane.last_step_ms()));
   }
-  text += fmt::format("Overdue lane steps: {}\n", info.overdue_steps());
+  text += fmt::format("Overdue lane steps: {}{}\n", info.overdue_steps(),
+                      info.last_overdue_step().empty() ? "" : fmt::format(" (the last: {})", info.last_overdue_step()));
   return text;
 }
 

@@ -60,6 +60,8 @@ std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   text += fmt::format("Pending reclaim: {} blocks, {} ({})\n", node.pending_deletion_blocks(), node.pending_deletion_bytes(),
                       CapacityText(node.pending_deletion_bytes()));
   text += fmt::format("Open streams: {}\n", node.active_streams());
+  if (node.overdue_steps() > 0)
+    text += fmt::format("Overdue lane steps: {} (the last: {})\n", node.overdue_steps(), node.last_overdue_step());
   return text + "\n\n";
 }
 

@@ -8,6 +8,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <CLI/CLI.hpp>
 
+#include "common/env/thread_stack.h"
 #include "common/fault_points.h"
 #include "common/log.h"
 
@@ -52,6 +53,7 @@ int FailDaemon(const std::string& program, const absl::Status& status) {
 }
 
 std::optional<DaemonSetup> SetUpDaemon(int argc, char** argv, const DaemonDescription& description, int* exit_code) {
+  InitializeStackNames(argv[0]);
   CLI::App app(description.description, description.program);
   ConfigSources sources = ConfigSources::FromEnvironment();
   std::vector<std::string> overrides;

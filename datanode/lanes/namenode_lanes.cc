@@ -32,6 +32,9 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
     request->set_pending_deletion_blocks(store->pending_deletion_blocks());
     request->set_pending_deletion_bytes(store->pending_deletion_bytes());
     request->set_command_queue(command_->queued());
+    request->set_oldest_pending_deletion_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(store->oldest_pending_deletion())));
+    request->set_overdue_steps(watchdog_->overdue_steps());
+    if (request->overdue_steps() > 0) request->set_last_overdue_step(watchdog_->last_overdue().step);
   };
   heartbeat_ = std::make_unique<HeartbeatLane>(options.heartbeat, options.identity, heartbeat_executor_.get(), channels.heartbeat,
                                                std::move(fill), registration_.get(), watchdog_.get());

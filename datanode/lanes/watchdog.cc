@@ -1,9 +1,11 @@
 #include "datanode/lanes/watchdog.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include "absl/time/time.h"
 
 #include "common/log.h"
@@ -16,7 +18,8 @@ void Watchdog::Start() {
   executor_->PostAt(executor_->clock().Now() + limit_ / 10, [this] { Check(); });
 }
 
-Watchdog::Step::Step(Watchdog* watchdog, const char* lane, const char* name) : watchdog_(watchdog), lane_(lane), name_(name) {
+Watchdog::Step::Step(Watchdog* watchdog, const char* lane, const char* name)
+    : watchdog_(watchdog), lane_(lane), name_(name), thread_(watchdog == nullptr ? 0 : CurrentThreadId()) {
   if (watchdog_ == nullptr) return;
   since_ = watchdog_->executor_->clock().Now();
   MutexLock lock(watchdog_->mu_);
@@ -40,8 +43,18 @@ std::map<std::string, absl::Duration> Watchdog::LastSteps() const {
   return ages;
 }
 
+Watchdog::Overdue Watchdog::last_overdue() const {
+  MutexLock lock(mu_);
+  return last_overdue_;
+}
+
 void Watchdog::Check() {
-  std::vector<std::string> overdue;
+  struct Found {
+    std::string step;
+    absl::Duration taken;
+    ThreadId thread;
+  };
+  std::vector<Found> overdue;
   const SteadyTime now = executor_->clock().Now();
   {
     MutexLock lock(mu_);
@@ -49,11 +62,18 @@ void Watchdog::Check() {
       const absl::Duration taken = now - step->since_;
       if (step->reported_ || taken < limit_) continue;
       step->reported_ = true;
-      overdue.push_back(fmt::format("lane {}: step {} has taken {} so far", step->lane_, step->name_, absl::FormatDuration(taken)));
+      overdue.push_back({fmt::format("{}: {}", step->lane_, step->name_), taken, step->thread_});
     }
   }
   overdue_.fetch_add(overdue.size(), std::memory_order_relaxed);
-  for (const std::string& line : overdue) log::Warning("{}", line);
+  for (const Found& found : overdue) {
+    // It may have gone on meanwhile; then the stack shows what the lane does now.
+    std::vector<std::string> stack = StackOfThread(found.thread);
+    log::Warning("lane {}: this step has taken {} so far; its thread is in\n  {}", found.step, absl::FormatDuration(found.taken),
+                 stack.empty() ? "(no answer: it sleeps where no signal reaches it)" : fmt::format("{}", fmt::join(stack, "\n  ")));
+    MutexLock lock(mu_);
+    last_overdue_ = {found.step, std::move(stack)};
+  }
   Start();
 }
 

@@ -321,6 +321,8 @@ void DatanodeRegistry::FillReport(v1::ClusterReportResponse* report) const {
     entry.set_pending_deletion_bytes(node.last.pending_deletion_bytes());
     entry.set_command_queue(node.last.command_queue());
     entry.set_heartbeat_interval_ms(node.last.last_interval_ms());
+    entry.set_overdue_steps(node.last.overdue_steps());
+    entry.set_last_overdue_step(node.last.last_overdue_step());
     nodes.push_back(std::move(entry));
   }
   std::sort(nodes.begin(), nodes.end(), [](const v1::DatanodeReport& a, const v1::DatanodeReport& b) {
