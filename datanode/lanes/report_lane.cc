@@ -137,7 +137,8 @@ void ReportLane::OnDown(uint64_t stream, v1::ReportDown message) {
     case v1::ReportDown::kWalk: OnWalk(message.walk()); break;
     case v1::ReportDown::kAcknowledgement:
       backoff_.Reset();
-      while (!unapplied_ranges_.empty() && unapplied_ranges_.front() <= message.acknowledgement().applied()) unapplied_ranges_.pop_front();
+      for (std::deque<uint64_t>* ranges : {&unapplied_ranges_, &ranges_under_way_})
+        while (!ranges->empty() && ranges->front() <= message.acknowledgement().applied()) ranges->pop_front();
       OnApplied(message.acknowledgement().applied());
       events_->ForgetUpTo(message.acknowledgement().durable());
       break;
@@ -160,6 +161,7 @@ void ReportLane::BeginStreaming(uint64_t from) {
     return Reopen(backoff_.Next());
   }
   next_ = from;
+  ranges_under_way_.clear();
   streaming_.store(true, std::memory_order_relaxed);
   while (!unapplied_ranges_.empty() && unapplied_ranges_.front() < from) unapplied_ranges_.pop_front();
 }
@@ -213,7 +215,9 @@ void ReportLane::SchedulePeriodicWalk() {
 
 void ReportLane::OnRejection(const v1::ReportDown::Rejection& rejection) {
   switch (rejection.reject()) {
-    case v1::RETRY_SAME: log::Info("report stream: asked to try again: {}", rejection.reason()); return Reopen(options_.first_retry);
+    case v1::RETRY_SAME:
+      log::Info("report stream: asked to try again: {}", rejection.reason());
+      return Reopen(backoff_.Next(options_.last_reconnect));
     case v1::FATAL:
       log::Error("report stream: the NameNode refuses this DataNode: {}", rejection.reason());
       fatal_ = true;
@@ -239,28 +243,32 @@ void ReportLane::Pump() {
   const Watchdog::Step step(watchdog_, "report", "pump");
   pump_posted_->store(false, std::memory_order_release);  // Before looking: what is appended from now on posts again.
   if (!streaming()) return;
-  StepWalks();
-  SendEvents();
+  // What has happened goes before what is only stated again: a log that is full would lose it to the walk's own ranges.
+  do SendEvents();
+  while (streaming() && next_ > events_->last() && StepWalk());
 }
 
-void ReportLane::StepWalks() {
-  while (!walks_.empty() && unapplied_ranges_.size() < options_.max_unapplied_ranges) {
-    const SteadyTime now = executor_->clock().Now();
-    if (now < next_range_) return PumpAt(next_range_);
-    Walk& walk = walks_.front();
-    next_range_ = now + (walk.periodic ? options_.periodic_range_interval : options_.range_interval);
-    walk.end_id = store_->WalkStep(walk.storage_uuid, walk.end_id, walk.number);
-    unapplied_ranges_.push_back(events_->last());  // At most: others may have appended meanwhile.
-    if (walk.end_id != 0) continue;
-    walks_done_.fetch_add(1, std::memory_order_relaxed);
-    if (walk.again) {
-      walk.again = false;
-      walk.end_id = kEndOfIds;
-      walk.number = ++last_walk_;
-    } else {
-      walks_.pop_front();
-    }
+bool ReportLane::StepWalk() {
+  if (walks_.empty() || unapplied_ranges_.size() >= options_.max_unapplied_ranges) return false;
+  const SteadyTime now = executor_->clock().Now();
+  if (now < next_range_) {
+    PumpAt(next_range_);
+    return false;
   }
+  Walk& walk = walks_.front();
+  next_range_ = now + (walk.periodic ? options_.periodic_range_interval : options_.range_interval);
+  walk.end_id = store_->WalkStep(walk.storage_uuid, walk.end_id, walk.number);
+  unapplied_ranges_.push_back(events_->last());  // At most: others may have appended meanwhile.
+  if (walk.end_id != 0) return true;
+  walks_done_.fetch_add(1, std::memory_order_relaxed);
+  if (walk.again) {
+    walk.again = false;
+    walk.end_id = kEndOfIds;
+    walk.number = ++last_walk_;
+  } else {
+    walks_.pop_front();
+  }
+  return true;
 }
 
 void ReportLane::SendEvents() {
@@ -272,8 +280,15 @@ void ReportLane::SendEvents() {
     }
     if (slice.events.empty()) return;
     v1::ReportUp up;
-    next_ = slice.events.back().number() + 1;
-    for (v1::ReportEvent& event : slice.events) *up.mutable_events()->add_events() = std::move(event);
+    for (v1::ReportEvent& event : slice.events) {
+      if (event.type() == v1::RANGE) {
+        if (ranges_under_way_.size() >= options_.max_unapplied_ranges) break;  // An answer brings us back.
+        ranges_under_way_.push_back(event.number());
+      }
+      next_ = event.number() + 1;
+      *up.mutable_events()->add_events() = std::move(event);
+    }
+    if (up.events().events_size() == 0) return;
     if (!sink_->Send(std::move(up))) return;  // OnClosed tells.
     messages_sent_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -21,8 +21,9 @@ namespace cairn::datanode {
 //
 // A stream begins with Hello; the NameNode answers Resume (it has everything before that number) or Walk (it does not, or it wants a full
 // report). An event leaves as soon as it is appended; those that come together share a message. What the NameNode has durably is forgotten.
-// A walk states a storage's replicas range by range, downward; its ranges are events like all others. At most kMaxUnappliedRanges are
-// unapplied, so a slow NameNode slows the walk and nothing else; an expansion it asks for is stated before the next range.
+// A walk states a storage's replicas range by range, downward; its ranges are events like all others. At most max_unapplied_ranges are
+// numbered and unapplied, so a slow NameNode slows the walk and nothing else; an expansion it asks for is stated before the next range. No
+// more than that are under way either: after a NameNode has lost its last seconds, the ranges of those wait for one another too.
 // A storage walks once at a time: a request during a walk makes it go round once more.
 //
 // A broken stream is opened again after a short back-off, a rejected one after up to five minutes.
@@ -80,7 +81,7 @@ class ReportLane {
   void AskForWalk(const std::string& storage_uuid, bool periodic);
   void SchedulePeriodicWalk();
   void Pump();
-  void StepWalks();
+  bool StepWalk();  // Numbers one more range; false if none may be now.
   void SendEvents();
   void PumpAt(SteadyTime when);
   std::vector<std::string> Storages() const;
@@ -112,6 +113,7 @@ class ReportLane {
   uint64_t next_ = 0;                      // Number of the event to send next.
   std::deque<Walk> walks_;                 // The front one is under way.
   std::deque<uint64_t> unapplied_ranges_;  // Their numbers, at most.
+  std::deque<uint64_t> ranges_under_way_;  // Sent on this stream and not applied.
   SteadyTime next_range_;
   uint64_t last_walk_ = 0;
 };

@@ -4,15 +4,22 @@
 
 namespace cairn::datanode {
 
-EventLog::EventLog(const Clock* clock, size_t max_kept) : clock_(clock), max_kept_(max_kept) {}
+EventLog::EventLog(const Clock* clock, size_t max_kept, size_t max_bytes) : clock_(clock), max_kept_(max_kept), max_bytes_(max_bytes) {}
 
 uint64_t EventLog::Append(v1::ReportEvent event) {
   MutexLock lock(mu_);
   event.set_number(++last_);
-  events_.push_back({std::move(event), clock_->Now()});
-  if (events_.size() > max_kept_) events_.pop_front();
+  const size_t bytes = event.ByteSizeLong();
+  bytes_ += bytes;
+  events_.push_back({std::move(event), clock_->Now(), bytes});
+  while (events_.size() > max_kept_ || (bytes_ > max_bytes_ && events_.size() > 1)) DropOldestLocked();
   if (wake_) wake_();
   return last_;
+}
+
+void EventLog::DropOldestLocked() {
+  bytes_ -= events_.front().bytes;
+  events_.pop_front();
 }
 
 EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_bytes) const {
@@ -25,7 +32,7 @@ EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_byt
   }
   size_t bytes = 0;
   for (size_t i = static_cast<size_t>(number - first); i < events_.size() && slice.events.size() < max_count; ++i) {
-    bytes += events_[i].event.ByteSizeLong() + 4;  // And its tag and length inside the message.
+    bytes += events_[i].bytes + 4;  // And its tag and length inside the message.
     if (bytes > max_bytes && !slice.events.empty()) break;
     slice.events.push_back(events_[i].event);
   }
@@ -34,7 +41,7 @@ EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_byt
 
 void EventLog::ForgetUpTo(uint64_t durable) {
   MutexLock lock(mu_);
-  while (!events_.empty() && events_.front().event.number() <= durable) events_.pop_front();
+  while (!events_.empty() && events_.front().event.number() <= durable) DropOldestLocked();
 }
 
 uint64_t EventLog::first_kept() const {

@@ -16,11 +16,12 @@ namespace cairn::datanode {
 // number. An event takes its number in the same critical section that changes the replica map (the caller holds the
 // shard's lock; this lock comes after it), so the order of numbers is the order of changes.
 //
-// Kept until the NameNode says durable. Bounded: beyond max_kept the oldest go, and the NameNode, asking for a number that is gone,
-// gets a walk instead. Thread-safe; memory only.
+// Kept until the NameNode says durable. Bounded: beyond max_kept or max_bytes the oldest go, and the NameNode, asking for a number that is
+// gone, gets a walk instead. Thread-safe; memory only.
 class EventLog {
  public:
-  explicit EventLog(const Clock* clock, size_t max_kept = 1 << 20);
+  // `max_bytes` as sent; in memory they are a few times that.
+  explicit EventLog(const Clock* clock, size_t max_kept = 1 << 20, size_t max_bytes = 64 << 20);
 
   uint64_t Append(v1::ReportEvent event) ABSL_LOCKS_EXCLUDED(mu_);  // Sets and returns the number.
   // Events from `number` on, at most `max_count` and about `max_bytes`; `gone` is set if that number is not kept any more.
@@ -44,11 +45,16 @@ class EventLog {
   struct Kept {
     v1::ReportEvent event;
     SteadyTime at;
+    size_t bytes;
   };
+  void DropOldestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const Clock* const clock_;
   const size_t max_kept_;
+  const size_t max_bytes_;
   mutable Mutex mu_;
   std::deque<Kept> events_ ABSL_GUARDED_BY(mu_);
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
   absl::AnyInvocable<void()> wake_ ABSL_GUARDED_BY(mu_);
 };

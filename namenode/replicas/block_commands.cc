@@ -133,7 +133,7 @@ std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const Command
     while (!again->second.empty() && taken.size() < limit) {
       const InvalidationQueue::Told told = again->second.front();
       again->second.pop_front();
-      if (told.incarnation == session.incarnation() && invalidations_.IsTold(told.storage, told.block))
+      if (told.incarnation == session.incarnation() && invalidations_.IsTold(told.storage, told.block, told.stamp))
         tell(told.storage, told.block, told.stamp, told.command_id);
     }
   }

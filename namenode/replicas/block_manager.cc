@@ -59,7 +59,8 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     judged.block = block;
     judged.evidence.id = block;
     for (const ReplicaRow& row : rows)
-      judged.evidence.replicas.push_back({row, parts_.registry->StandingOf(row.storage), invalidations_.IsTold(row.storage, block)});
+      judged.evidence.replicas.push_back(
+          {row, parts_.registry->StandingOf(row.storage), invalidations_.IsTold(row.storage, block, row.stamp)});
     all.push_back(std::move(judged));
   }
   const std::shared_ptr<const ReadView> view = parts_.space->Snapshot();

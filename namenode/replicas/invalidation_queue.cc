@@ -3,7 +3,6 @@
 namespace cairn::namenode {
 
 bool InvalidationQueue::Add(StorageNumber storage, BlockId block, SteadyTime now) {
-  if (IsTold(storage, block)) return true;
   absl::btree_map<BlockId, SteadyTime>& waiting = waiting_[storage];
   if (waiting.size() >= limits_.waiting_per_storage && !waiting.contains(block)) return false;
   if (waiting.emplace(block, now).second) ++waiting_count_;
@@ -32,7 +31,7 @@ void InvalidationQueue::ForgetWaiting(StorageNumber storage) {
 
 std::optional<uint64_t> InvalidationQueue::Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation,
                                                 SteadyTime now) {
-  if (told_.size() >= limits_.told || IsTold(storage, block)) return std::nullopt;
+  if (told_.size() >= limits_.told || IsTold(storage, block, stamp)) return std::nullopt;
   const uint64_t id = next_command_id_++;
   told_[{block, storage}] = Told{storage, block, stamp, id, incarnation, now, false, false};
   told_by_storage_[storage].insert(block);

@@ -52,9 +52,13 @@ class InvalidationQueue {
   std::vector<BlockId> Take(StorageNumber storage, size_t limit);
   void ForgetWaiting(StorageNumber storage);
 
-  // Notes what is being sent; nothing if it is told already, or too many are.
+  // Notes what is being sent; nothing if it is told already, or too many are. In the place of a command that named an older stamp.
   std::optional<uint64_t> Tell(StorageNumber storage, BlockId block, GenerationStamp stamp, Incarnation incarnation, SteadyTime now);
-  bool IsTold(StorageNumber storage, BlockId block) const { return told_.contains({block, storage}); }
+  // Whether the replica at that stamp was. A command acts only on the stamp that it names: one that has risen since is not under it.
+  bool IsTold(StorageNumber storage, BlockId block, GenerationStamp stamp) const {
+    const auto told = told_.find({block, storage});
+    return told != told_.end() && told->second.stamp >= stamp;
+  }
   std::vector<StorageNumber> ToldOf(BlockId block) const;
   void Dropped(StorageNumber storage, BlockId block, SteadyTime now);
   void Kept(StorageNumber storage, BlockId block, uint64_t command_id, SteadyTime now);

@@ -6,6 +6,7 @@
 
 #include "absl/container/btree_map.h"
 #include "common/error.h"
+#include "common/log.h"
 #include "common/status.h"
 #include "namenode/namespace/namespace_queries.h"
 #include "namenode/replicas/block_locator.h"
@@ -109,6 +110,7 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
       self->blocks_->OnFreed(freed);
     });
   }
+  absl::StatusOr<std::vector<ReplicaRow>> RowsOn(const std::string& storage_uuid) const;
   void FillReport(v1::ClusterReportResponse* report) const;
   ReplicaPlane::Figures figures() const { return blocks_->figures(); }
   void Stop(absl::AnyInvocable<void()> then);
@@ -131,6 +133,7 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   void ScheduleTick();
   void ScheduleSync();
   void Sync();
+  void MendRows();
   void DropRows(StorageNumber storage);
 
   // Runs `call` on this, on the store's executor.
@@ -309,6 +312,9 @@ void Core::OnReportEffects(const std::string& datanode_uuid, Incarnation incarna
 }
 
 void Core::DropRows(StorageNumber storage) {
+  // One that came back meanwhile is walked, and that walk finds what is left.
+  const std::optional<StorageStanding> standing = registry_.StandingOf(storage);
+  if (standing && standing->state != v1::REMOVED) return;
   absl::StatusOr<std::vector<ReplicaRow>> rows = store_->ReplicasOn(storage, 0, kNothingWalked, kRowsAtOnce);
   if (!rows.ok() || rows->empty()) return;
   ReplicaStore::Batch batch;
@@ -352,7 +358,18 @@ void Core::ScheduleSync() {
   });
 }
 
+void Core::MendRows() {
+  for (const auto& [storage, block] : store_->TakeDamaged()) {
+    const std::optional<v1::StorageLocation> location = registry_.LocationOf(storage);
+    if (!location) continue;
+    log::Warning("replica database: the row of block {} on storage {} is damaged; asking its DataNode", block.value(),
+                 location->storage_uuid());
+    AskStorage(location->datanode().uuid(), location->storage_uuid(), block);
+  }
+}
+
 void Core::Sync() {
+  MendRows();
   const absl::btree_map<std::string, std::shared_ptr<ReportSession>> sessions = report_sessions_;
   if (unsynced_) {
     unsynced_ = false;
@@ -364,6 +381,18 @@ void Core::Sync() {
 }
 
 // --- the rest
+
+absl::StatusOr<std::vector<ReplicaRow>> Core::RowsOn(const std::string& storage_uuid) const {
+  std::vector<ReplicaRow> all;
+  const std::optional<StorageNumber> storage = registry_.NumberOf(storage_uuid);
+  if (!storage) return all;
+  for (uint64_t from = 0;;) {
+    ASSIGN_OR_RETURN(const std::vector<ReplicaRow> rows, store_->ReplicasOn(*storage, from, kNothingWalked, kRowsAtOnce));
+    all.insert(all.end(), rows.begin(), rows.end());
+    if (rows.size() < kRowsAtOnce) return all;
+    from = rows.back().block.value() + 1;
+  }
+}
 
 void Core::FillReport(v1::ClusterReportResponse* report) const {
   registry_.FillReport(report);
@@ -442,6 +471,7 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void DeleteUnknownReplicas() override {
     core_->PostToBlocks([](BlockManager& blocks) { blocks.DeleteUnknown(); });
   }
+  absl::StatusOr<std::vector<ReplicaRow>> RowsOn(const std::string& storage_uuid) const override { return core_->RowsOn(storage_uuid); }
   Figures figures() const override { return core_->figures(); }
   void FillReport(v1::ClusterReportResponse* report) override { core_->FillReport(report); }
   void Stop(absl::AnyInvocable<void()> then) override { core_->Stop(std::move(then)); }

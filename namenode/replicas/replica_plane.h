@@ -12,6 +12,7 @@
 #include "common/api/datanode_namenode.h"
 #include "common/env/env.h"
 #include "common/ids.h"
+#include "namenode/store/replica_store.h"
 #include "namenode/store/views.h"
 
 namespace cairn::namenode {
@@ -129,6 +130,12 @@ class ReplicaPlane : public api::DatanodeNamenode {
 
   // An operator has confirmed that what a rolled-back namespace does not know may be deleted: the end of Options::keep_unknown_replicas.
   virtual void DeleteUnknownReplicas() {}
+
+  // What the report streams have said of a storage's replicas, by block id. Blocks on the disk; nothing for a storage that never registered.
+  virtual absl::StatusOr<std::vector<ReplicaRow>> RowsOn(const std::string& storage_uuid) const {
+    static_cast<void>(storage_uuid);
+    return std::vector<ReplicaRow>();
+  }
 
   virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;

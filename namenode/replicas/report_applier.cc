@@ -103,8 +103,8 @@ absl::Status ReportApplier::Commit(ReplicaStore::Batch* batch) {
   *batch = ReplicaStore::Batch();
   RETURN_IF_ERROR(written);
   // Only now: who sees the floor may trust the rows.
-  for (StorageNumber storage : lowered_) registry_->SetFloor(storage, position_.incarnation, FloorOf(storage));
-  lowered_.clear();
+  for (StorageNumber storage : moved_) registry_->SetFloor(storage, position_.incarnation, FloorOf(storage));
+  moved_.clear();
   return absl::OkStatus();
 }
 
@@ -205,11 +205,15 @@ absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string&
         return Malformed(fmt::format("block {} twice in, or outside of, range [{}, {})", row.block.value(), first, end));
     }
   }
+  // A row that is damaged here reads as one in no state: it goes, and the list brings it back.
   // Two digests: whether a corrupt FINALIZED replica, which is in `others` anyway, is covered too is left to
   // the DataNode.
   RangeDigest good, all;
   uint64_t good_count = 0, all_count = 0;
   std::vector<BlockId> vanished;
+  // One that was asked for by itself: whatever of it is damaged here, in either table, is written anew.
+  const bool single = end == first + 1;
+  std::optional<ReplicaRow> intact;
   absl::btree_map<BlockId, ReplicaRow> changed = said;
   auto next_said = said.begin();
   const auto add_listed_below = [&](uint64_t below) {
@@ -234,6 +238,7 @@ absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string&
         all.Add(row.block.value(), row.stamp.value(), row.length_bytes);
         ++good_count;
         ++all_count;
+        if (single) intact = row;
       } else {
         ++good_count;  // Not corrupt any more, it seems: let the count differ, and the list tell.
         ++all_count;
@@ -243,6 +248,11 @@ absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string&
     from = rows.back().block.value() + 1;
   }
   add_listed_below(end);
+  if (single) {
+    changed = said;
+    if (said.empty() && !intact) vanished.assign(1, BlockId(first));
+    if (intact) batch->Put(*intact);
+  }
   for (const auto& [block, row] : changed) {
     batch->Put(row);
     effects->changed.push_back(block);
@@ -263,7 +273,30 @@ absl::Status ReportApplier::ApplyRange(StorageNumber storage, const std::string&
   expand.set_end_id(end);
   expand.set_walk(range.walk());
   effects->expand.push_back(std::move(expand));
+  Disagreed(storage, first, end);
   return absl::OkStatus();
+}
+
+// Until the list has come, this range has not been walked, whatever an earlier walk made of it: should the list be lost with a connection
+// or with us, the walk is found standing still and is asked for again.
+void ReportApplier::Disagreed(StorageNumber storage, uint64_t first, uint64_t end) {
+  StreamPosition::Walk* walk = WalkOf(storage);
+  std::map<uint64_t, uint64_t>& below = passed_below_[storage];
+  if (walk->floor < end) {
+    if (walk->floor < first) below[walk->floor] = first;
+    walk->floor = end;
+    moved_.push_back(storage);
+  }
+  for (auto at = below.begin(); at != below.end() && at->first < end;) {
+    const auto [passed_first, passed_end] = *at;
+    if (passed_end <= first) {
+      ++at;
+      continue;
+    }
+    at = below.erase(at);
+    if (passed_first < first) below.emplace(passed_first, first);
+    if (passed_end > end) below.emplace(end, passed_end);
+  }
 }
 
 void ReportApplier::Passed(StorageNumber storage, uint64_t first, uint64_t end, ReportEffects* effects) {
@@ -282,7 +315,7 @@ void ReportApplier::Passed(StorageNumber storage, uint64_t first, uint64_t end, 
   }
   if (below.size() > kMaxWaitingRanges) below.erase(below.begin());  // A walk that is asked for again finds it.
   if (walk->floor == before) return;
-  lowered_.push_back(storage);
+  moved_.push_back(storage);
   if (walk->floor == 0) effects->walk_completed = true;
 }
 

@@ -67,6 +67,7 @@ class ReportApplier {
   absl::Status Commit(ReplicaStore::Batch* batch);
   StreamPosition::Walk* WalkOf(StorageNumber storage);
   void Passed(StorageNumber storage, uint64_t first, uint64_t end, ReportEffects* effects);
+  void Disagreed(StorageNumber storage, uint64_t first, uint64_t end);
 
   const std::string datanode_uuid_;
   const Epoch epoch_;
@@ -74,7 +75,7 @@ class ReportApplier {
   DatanodeRegistry* const registry_;
   StreamPosition position_;
   std::map<StorageNumber, std::map<uint64_t, uint64_t>> passed_below_;  // First id -> end, of ranges below a hole.
-  std::vector<StorageNumber> lowered_;                                  // Floors that the registry is to hear of when the batch is written.
+  std::vector<StorageNumber> moved_;                                    // Floors that the registry is to hear of when the batch is written.
 };
 
 }  // namespace cairn::namenode

@@ -23,9 +23,19 @@ bool ReportSession::Send(v1::ReportUp message) {
     Close(MakeError(ErrorKind::kBusy, "too many messages on the report stream"));
     return false;
   }
-  executor_->Post([self = shared_from_this(), message = std::move(message)] {
+  int ranges = 0;
+  for (const v1::ReportEvent& event : message.events().events()) ranges += event.type() == v1::RANGE && !event.range().expanded() ? 1 : 0;
+  // Bounds what one walk can pile up here; who does not wait for its answers walks for nothing.
+  const bool too_many = unapplied_ranges_.fetch_add(ranges) + ranges > kMaxUnappliedRanges;
+  executor_->Post([self = shared_from_this(), message = std::move(message), ranges, too_many] {
     self->queued_.fetch_sub(1);
-    if (self->handler_) self->Handle(message);
+    self->unapplied_ranges_.fetch_sub(ranges);
+    if (!self->handler_) return;
+    if (too_many) {
+      return self->Reject(v1::START_AFRESH, MakeError(ErrorKind::kInvalidArgument,
+                                                      fmt::format("report stream: more than {} unapplied ranges", kMaxUnappliedRanges)));
+    }
+    self->Handle(message);
   });
   return true;
 }

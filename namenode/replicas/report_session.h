@@ -68,6 +68,7 @@ class ReportSession : public api::MessageSink<v1::ReportUp>, public std::enable_
  private:
   static constexpr size_t kMaxUnhandled = 4096;  // Messages; a DataNode sends far fewer ahead.
   static constexpr int kMaxEvents = 1000;
+  static constexpr int kMaxUnappliedRanges = 8;        // Of walks; what we asked to be listed comes on top.
   static constexpr size_t kMaxMessageBytes = 1 << 20;  // Of the 64 KiB that are agreed, with room for one large range on top.
 
   void Handle(const v1::ReportUp& message);
@@ -81,6 +82,7 @@ class ReportSession : public api::MessageSink<v1::ReportUp>, public std::enable_
   const std::weak_ptr<ReportObserver> observer_;
   Executor* const executor_;
   std::atomic<size_t> queued_ = 0;
+  std::atomic<int> unapplied_ranges_ = 0;
   std::atomic<bool> closed_ = false;
   // The rest belongs to executor_.
   std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler_;

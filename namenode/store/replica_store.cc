@@ -11,7 +11,9 @@
 
 #include <string_view>
 
+#include "absl/container/btree_set.h"
 #include "common/error.h"
+#include "common/fault_points.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "namenode/store/rocksdb_options.h"
@@ -65,13 +67,12 @@ std::string EncodeRow(const ReplicaRow& row) {
   return value;
 }
 
-absl::StatusOr<ReplicaRow> DecodeRow(BlockId block, StorageNumber storage, std::string_view value) {
-  if (value.size() != kRowBytes || value[0] != kRowLayout)
-    return MakeError(ErrorKind::kCorruptMetadata, fmt::format("replica row of block {} on storage {}: {} bytes, unknown layout",
-                                                              block.value(), storage.value(), value.size()));
+// In state UNSPECIFIED if it cannot be made out.
+ReplicaRow DecodeRow(BlockId block, StorageNumber storage, std::string_view value) {
   ReplicaRow row;
   row.block = block;
   row.storage = storage;
+  if (value.size() != kRowBytes || value[0] != kRowLayout) return row;
   row.stamp = GenerationStamp(ReadBigEndian<uint64_t>(value, 1));
   row.length_bytes = ReadBigEndian<uint64_t>(value, 9);
   row.state = static_cast<v1::ReplicaState>(ReadBigEndian<uint8_t>(value, 17));
@@ -154,9 +155,11 @@ ReplicaStore::Batch::Batch(Batch&&) noexcept = default;
 ReplicaStore::Batch& ReplicaStore::Batch::operator=(Batch&&) noexcept = default;
 
 void ReplicaStore::Batch::Put(const ReplicaRow& row) {
-  std::string value = EncodeRow(row);
-  impl_->changes.push_back({kReplica, ReplicaKey(row.block, row.storage), value});
-  impl_->changes.push_back({kByStorage, ByStorageKey(row.storage, row.block.value()), std::move(value)});
+  const std::string value = EncodeRow(row);
+  // Armed: a row that nobody can make out, in one table or both.
+  const auto damaged = [&value] { return FaultPoint("replica_store.damage_row").ok() ? value : value.substr(1); };
+  impl_->changes.push_back({kReplica, ReplicaKey(row.block, row.storage), damaged()});
+  impl_->changes.push_back({kByStorage, ByStorageKey(row.storage, row.block.value()), damaged()});
 }
 
 void ReplicaStore::Batch::Delete(StorageNumber storage, BlockId block) {
@@ -175,6 +178,9 @@ void ReplicaStore::Batch::ForgetPosition(const std::string& datanode_uuid) {
 bool ReplicaStore::Batch::empty() const { return impl_->changes.empty(); }
 
 struct ReplicaStore::Impl {
+  static constexpr size_t kMostDamaged = 500;
+  Mutex damaged_mu;
+  absl::btree_set<std::pair<StorageNumber, BlockId>> damaged ABSL_GUARDED_BY(damaged_mu);
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> tables;
   bool simulated = false;
@@ -253,8 +259,13 @@ absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOf(BlockId block, 
   const std::string_view prefix(first.data(), 8);
   std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica, reach);
   for (it->Seek(first); it->Valid() && View(it->key()).substr(0, 8) == prefix; it->Next()) {
-    ASSIGN_OR_RETURN(ReplicaRow row, DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value())));
-    rows.push_back(row);
+    const ReplicaRow row = DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value()));
+    if (row.state != v1::REPLICA_STATE_UNSPECIFIED) {
+      rows.push_back(row);
+      continue;
+    }
+    MutexLock lock(impl_->damaged_mu);
+    if (impl_->damaged.size() < Impl::kMostDamaged) impl_->damaged.emplace(row.storage, block);
   }
   if (it->status().IsIncomplete()) return NotInMemory();
   RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading block {}", block.value())));
@@ -270,11 +281,17 @@ absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOn(StorageNumber s
   for (it->Seek(from); it->Valid() && rows.size() < limit && View(it->key()).substr(0, 4) == prefix; it->Next()) {
     const uint64_t block = ReadBigEndian<uint64_t>(View(it->key()), 4);
     if (block >= end) break;
-    ASSIGN_OR_RETURN(ReplicaRow row, DecodeRow(BlockId(block), storage, View(it->value())));
-    rows.push_back(row);
+    rows.push_back(DecodeRow(BlockId(block), storage, View(it->value())));
   }
   RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading storage {}", storage.value())));
   return rows;
+}
+
+std::vector<std::pair<StorageNumber, BlockId>> ReplicaStore::TakeDamaged() {
+  MutexLock lock(impl_->damaged_mu);
+  std::vector<std::pair<StorageNumber, BlockId>> taken(impl_->damaged.begin(), impl_->damaged.end());
+  impl_->damaged.clear();
+  return taken;
 }
 
 absl::StatusOr<std::vector<BlockId>> ReplicaStore::BlocksFrom(BlockId from, size_t limit) const {

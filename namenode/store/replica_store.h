@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -88,14 +89,16 @@ class ReplicaStore {
   // True if there was no usable database: every DataNode has to walk.
   bool started_empty() const { return started_empty_; }
 
-  // By storage number.
+  // By storage number. A row that cannot be made out is left out, and noted (TakeDamaged).
   // NotInMemory if the rows would have to be read from the disk and may not be.
   absl::StatusOr<std::vector<ReplicaRow>> ReplicasOf(BlockId block, Reach reach = Reach::kDisk) const;
   // Rows of a storage with ids in [first, end), ascending, at most `limit`. `end` = kNothingWalked stands for
-  // the end of the id space.
+  // the end of the id space. A row that cannot be made out is there in state UNSPECIFIED.
   absl::StatusOr<std::vector<ReplicaRow>> ReplicasOn(StorageNumber storage, uint64_t first, uint64_t end, size_t limit) const;
   // Distinct ids of blocks with rows, from `from` on, ascending, at most `limit`.
   absl::StatusOr<std::vector<BlockId>> BlocksFrom(BlockId from, size_t limit) const;
+  // Rows that ReplicasOf could not make out since the last call, at most some hundreds: their DataNodes know what belongs there.
+  std::vector<std::pair<StorageNumber, BlockId>> TakeDamaged();
   absl::StatusOr<std::optional<StreamPosition>> PositionOf(const std::string& datanode_uuid) const;
 
   absl::Status Write(Batch batch);  // Unsynced.

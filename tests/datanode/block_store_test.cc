@@ -219,6 +219,26 @@ TEST_F(BlockStoreTest, RecoveryFencesTheOldWriterAndKeepsItsBytes) {
   EXPECT_THAT(EventsOf(v1::STAMP_CHANGED), SizeIs(1));
 }
 
+TEST_F(BlockStoreTest, LateWriterOfAnEarlierStampSaysNothingMore) {
+  auto first = MustCreate();
+  ASSERT_THAT(WritePattern(*first, 0, 700), IsOk());
+  auto second = store().RecoverRbw(kBlock, kStamp, GenerationStamp(1002), 0, 1000);
+  ASSERT_THAT(second, IsOk());
+  auto third = store().RecoverRbw(kBlock, GenerationStamp(1002), GenerationStamp(1003), 0, 1000);
+  ASSERT_THAT(third, IsOk());
+  ASSERT_THAT((*third)->Finalize(700, true), IsOk());
+  const uint64_t last = events().last();
+  EXPECT_THAT((*second)->Finalize(700, true), HasKind(ErrorKind::kCancelled));
+  EXPECT_THAT(first->Finalize(700, true), HasKind(ErrorKind::kCancelled));
+  EXPECT_EQ(events().last(), last);
+  uint64_t stamp = 0;
+  for (const v1::ReportEvent& event : events().From(1, 100, 1 << 20).events) {
+    EXPECT_GE(event.replica().generation_stamp(), stamp);
+    stamp = event.replica().generation_stamp();
+  }
+  EXPECT_EQ(stamp, 1003u);
+}
+
 TEST_F(BlockStoreTest, RecoveryChecksStampAndLength) {
   auto writer = MustCreate(kBlock);
   ASSERT_THAT(WritePattern(*writer, 0, 700), IsOk());

@@ -63,6 +63,26 @@ TEST_F(EventLogTest, IsBounded) {
   EXPECT_TRUE(log.From(7, 1, 100).gone);
 }
 
+TEST_F(EventLogTest, IsBoundedInBytesTooButKeepsTheNewest) {
+  v1::ReportEvent range = Event(1);
+  for (uint64_t i = 0; i < 100; ++i) range.mutable_range()->add_entries()->set_block_id(1 << 30);
+  const size_t size = range.ByteSizeLong() + 2;  // And its number.
+  EventLog log(&world_.clock(), 1000, 3 * size);
+  for (int i = 0; i < 10; ++i) log.Append(range);
+  EXPECT_EQ(log.kept(), 3u);
+  for (uint64_t i = 0; i < 100; ++i) range.mutable_range()->add_entries()->set_block_id(1 << 30);
+  for (int i = 0; i < 10; ++i) log.Append(Event(1));  // Small ones leave room again.
+  EXPECT_EQ(log.kept(), 12u);
+  EventLog tiny(&world_.clock(), 1000, 1);
+  tiny.Append(range);
+  EXPECT_EQ(tiny.kept(), 1u);
+  tiny.Append(range);
+  EXPECT_EQ(tiny.first_kept(), 2u);
+  tiny.ForgetUpTo(2);
+  tiny.Append(Event(1));
+  EXPECT_EQ(tiny.kept(), 1u);
+}
+
 TEST_F(EventLogTest, WakesOnAppendAndKnowsItsOldestAge) {
   EventLog log(&world_.clock());
   int wakes = 0;

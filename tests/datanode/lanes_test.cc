@@ -292,6 +292,108 @@ TEST_F(LanesTest, WalkKeepsAtMostEightRangesUnappliedAndAnswersExpansionsFirst) 
   EXPECT_EQ(lanes_->report().walks_done(), 1u);
 }
 
+TEST_F(LanesTest, RangesThatAreSentAgainWaitForOneAnotherToo) {
+  Start();
+  for (uint64_t i = 0; i < 30'000; ++i) Put(BlockId(kBlock.value() + 16 * i), 0, kStamp, false);
+  const uint64_t before = events().last();
+  Walk({}, before + 1);
+  for (int i = 0; i < 20; ++i) Acknowledge(events().last(), 0);  // Applied, and never durable.
+  const uint64_t after = events().last();
+  ASSERT_GE(after, before + 30);
+  namenode_.reports.back()->Break();
+  world_.RunFor(absl::Seconds(2));
+  Put(BlockId(kBlock.value() - 16), 10);
+  Resume(before + 1);  // It has lost them all.
+  EXPECT_THAT(Heard(), SizeIs(8));
+  Acknowledge(before + 3, 0);
+  EXPECT_THAT(Heard(), SizeIs(11));
+  for (int i = 0; i < 20; ++i) Acknowledge(Heard().back().number(), 0);
+  EXPECT_EQ(Heard().back().type(), v1::REPLICA_FINALIZED);
+  for (size_t i = 0; i < Heard().size(); ++i) EXPECT_EQ(Heard()[i].number(), before + 1 + i);
+}
+
+TEST_F(LanesTest, EventsOfANamenodeThatIsLongAwayCollapseIntoAWalk) {
+  events_limit_ = 50;
+  Close();
+  OpenWithoutAdopting();
+  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
+  Start();
+  Resume();
+  namenode_.reports.back()->Break();
+  for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
+  EXPECT_EQ(events().kept(), 50u);
+  world_.RunFor(absl::Seconds(2));
+  const v1::ReportHello hello = namenode_.reports.back()->heard[0].hello();
+  EXPECT_EQ(hello.first_kept(), events().last() - 49);
+  Walk({}, hello.first_kept());
+  ASSERT_GT(Heard().size(), 50u);  // The walk's own ranges have pushed out nothing that was still to be said.
+  EXPECT_EQ(Heard().front().number(), hello.first_kept());
+  EXPECT_TRUE(Heard().back().range().last());
+  EXPECT_EQ(Heard().back().range().finalized(), 100u);
+}
+
+// A slow NameNode, not an absent one: what is gone is noticed in the middle of a stream.
+TEST_F(LanesTest, EventThatFellOutOfTheLogWhileStreamingOpensTheStreamAgain) {
+  events_limit_ = 50;
+  Close();
+  OpenWithoutAdopting();
+  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
+  Start();
+  Resume();
+  namenode_.reports.back()->queued = 100;
+  for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
+  Run();
+  namenode_.reports.back()->queued = 0;
+  world_.RunFor(absl::Seconds(2));
+  ASSERT_THAT(namenode_.reports, SizeIs(2));
+  EXPECT_EQ(namenode_.reports[1]->heard[0].hello().first_kept(), events().first_kept());
+}
+
+TEST_F(LanesTest, NothingSpinsWhileAHeartbeatIsLate) {
+  Start();
+  Resume();
+  world_.RunFor(absl::Seconds(4));
+  const auto tasks_of_30_seconds = [this] {
+    const uint64_t before = world_.tasks_run();
+    world_.RunFor(absl::Seconds(30));
+    return world_.tasks_run() - before;
+  };
+  const uint64_t idle = tasks_of_30_seconds();
+  namenode_.answer_heartbeats = false;
+  EXPECT_LE(tasks_of_30_seconds(), idle + 10);
+  EXPECT_LE(idle, 300u);
+}
+
+TEST_F(LanesTest, RejectionOfAClassThatIsNewIsOverWithinTwoHeartbeats) {
+  Start();
+  Resume();
+  v1::ReportDown down;
+  down.mutable_rejection()->set_reject(static_cast<v1::RejectionClass>(9999));
+  namenode_.reports.back()->Say(down);
+  ASSERT_TRUE(world_.RunUntil([this] { return namenode_.reports.size() == 2; }, absl::Seconds(6)));
+  Run();
+  EXPECT_TRUE(namenode_.reports[1]->heard[0].has_hello());
+  Resume();
+  EXPECT_TRUE(lanes_->report().streaming());
+}
+
+TEST_F(LanesTest, AskedToTryAgainForLongItAsksLessOften) {
+  Start();
+  for (int i = 0; i < 8; ++i) {
+    v1::ReportDown down;
+    down.mutable_rejection()->set_reject(v1::RETRY_SAME);
+    const size_t streams = namenode_.reports.size();
+    namenode_.reports.back()->Say(down);
+    ASSERT_TRUE(world_.RunUntil([&] { return namenode_.reports.size() > streams; }, absl::Seconds(13))) << i;
+  }
+  v1::ReportDown down;
+  down.mutable_rejection()->set_reject(v1::RETRY_SAME);
+  const size_t streams = namenode_.reports.size();
+  namenode_.reports.back()->Say(down);
+  world_.RunFor(absl::Seconds(9));
+  EXPECT_EQ(namenode_.reports.size(), streams);
+}
+
 TEST_F(LanesTest, WalkAskedForDuringAWalkGoesRoundOnceMore) {
   Start();
   for (uint64_t i = 0; i < 20'000; ++i) Put(BlockId(kBlock.value() + 16 * i), 0, kStamp, false);

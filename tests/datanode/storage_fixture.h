@@ -60,7 +60,7 @@ class StorageTest : public ::testing::Test {
     ASSERT_THAT(identity().AdoptCluster("cluster", kPool), IsOk());
   }
   void OpenWithoutAdopting() {
-    events_ = std::make_unique<EventLog>(&process_->clock());
+    events_ = std::make_unique<EventLog>(&process_->clock(), events_limit_);
     absl::StatusOr<OpenedBlockStore> opened = OpenBlockStore(options_, process_, events_.get());
     ASSERT_THAT(opened, IsOk());
     opened_ = *std::move(opened);
@@ -146,6 +146,7 @@ class StorageTest : public ::testing::Test {
   cairn::testing::SimMachine* machine_;
   cairn::testing::SimProcess* process_;
   BlockStoreOptions options_;
+  size_t events_limit_ = 1 << 20;
   std::unique_ptr<EventLog> events_;
   OpenedBlockStore opened_;
 };

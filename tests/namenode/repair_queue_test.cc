@@ -101,14 +101,14 @@ TEST(InvalidationQueue, ToldUntilTheRightAnswerOrAPassingWalk) {
   ASSERT_EQ(queue.Tell(s, BlockId(48), GenerationStamp(1), Incarnation(1), At(0)), 102u);
   EXPECT_EQ(queue.Tell(s, BlockId(16), GenerationStamp(1), Incarnation(1), At(0)), std::nullopt);
   queue.Kept(s, BlockId(16), 7, At(1));  // An older start's command.
-  EXPECT_TRUE(queue.IsTold(s, BlockId(16)));
+  EXPECT_TRUE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
   queue.Kept(s, BlockId(16), 100, At(1));
-  EXPECT_FALSE(queue.IsTold(s, BlockId(16)));
+  EXPECT_FALSE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
   queue.Passed(s, 0, 100, Incarnation(1));  // The same process may still act.
-  EXPECT_TRUE(queue.IsTold(s, BlockId(32)));
+  EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
   queue.Passed(s, 33, 100, Incarnation(2));
-  EXPECT_TRUE(queue.IsTold(s, BlockId(32)));
-  EXPECT_FALSE(queue.IsTold(s, BlockId(48)));
+  EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
+  EXPECT_FALSE(queue.IsTold(s, BlockId(48), GenerationStamp(1)));
   queue.Dropped(s, BlockId(32), At(2));
   EXPECT_EQ(queue.told(), 0u);
 }
@@ -121,19 +121,37 @@ TEST(InvalidationQueue, WhatWasSentTwiceStaysTillBothSendingsAreOver) {
   EXPECT_THAT(queue.Resend(s, Incarnation(1), false, At(1)), IsEmpty());
   ASSERT_THAT(queue.Resend(s, Incarnation(1), true, At(1)), SizeIs(1));
   queue.Dropped(s, BlockId(16), At(2));
-  EXPECT_TRUE(queue.IsTold(s, BlockId(16)));
+  EXPECT_TRUE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
   EXPECT_THAT(queue.ToldOf(BlockId(16)), ElementsAre(s));
   EXPECT_THAT(queue.Resend(s, Incarnation(1), true, At(3)), IsEmpty());
   queue.Kept(s, BlockId(16), 1, At(4));
-  EXPECT_FALSE(queue.IsTold(s, BlockId(16)));
+  EXPECT_FALSE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
 
   queue.Tell(s, BlockId(32), GenerationStamp(1), Incarnation(1), At(10));
   queue.Resend(s, Incarnation(1), true, At(11));
   queue.Dropped(s, BlockId(32), At(12));
   queue.Resend(s, Incarnation(1), false, At(12 + 599));
-  EXPECT_TRUE(queue.IsTold(s, BlockId(32)));
+  EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
   queue.Resend(s, Incarnation(1), false, At(12 + 600));
-  EXPECT_FALSE(queue.IsTold(s, BlockId(32)));
+  EXPECT_FALSE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
+}
+
+// A command at an old stamp cannot act on a replica that was recovered since, however long its second answer takes.
+TEST(InvalidationQueue, ReplicaWhoseStampHasRisenIsToldAnew) {
+  InvalidationQueue queue({}, 1);
+  const StorageNumber s(1);
+  const BlockId block(16);
+  ASSERT_EQ(queue.Tell(s, block, GenerationStamp(5), Incarnation(1), At(0)), 1u);
+  queue.Resend(s, Incarnation(1), true, At(1));
+  queue.Kept(s, block, 1, At(2));
+  EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(5)));  // The other sending may still come.
+  EXPECT_FALSE(queue.IsTold(s, block, GenerationStamp(6)));
+  ASSERT_EQ(queue.Tell(s, block, GenerationStamp(6), Incarnation(1), At(3)), 2u);
+  EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(6)));
+  queue.Kept(s, block, 1, At(4));  // Of the older one.
+  EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(6)));
+  queue.Dropped(s, block, At(5));
+  EXPECT_EQ(queue.told(), 0u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/fault_points.h"
 #include "tests/testing/sim_world.h"
 
 namespace cairn::namenode {
@@ -128,6 +129,26 @@ TEST_F(ReplicaStoreTest, AnotherClustersDatabaseIsThrownAway) {
   ASSERT_NE(store, nullptr);
   EXPECT_TRUE(store->started_empty());
   EXPECT_THAT(*store->ReplicasOf(BlockId(16)), IsEmpty());
+}
+
+TEST_F(ReplicaStoreTest, RowThatCannotBeMadeOutHidesNoOther) {
+  std::unique_ptr<ReplicaStore> store = Open();
+  Put(*store, {Row(16, 1), Row(32, 2), Row(48, 1)});
+  EnableFaultPoints();
+  ASSERT_TRUE(ArmFault("replica_store.damage_row", "error*2").ok());
+  Put(*store, {Row(32, 1)});
+  DisarmAllFaults();
+  EXPECT_THAT(*store->ReplicasOf(BlockId(32)), ElementsAre(Row(32, 2)));
+  EXPECT_THAT(store->TakeDamaged(), ElementsAre(std::pair(StorageNumber(1), BlockId(32))));
+  EXPECT_THAT(store->TakeDamaged(), IsEmpty());
+  const std::vector<ReplicaRow> rows = *store->ReplicasOn(StorageNumber(1), 0, kNothingWalked, 10);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], Row(16, 1));
+  EXPECT_EQ(rows[1].block, BlockId(32));
+  EXPECT_EQ(rows[1].state, v1::REPLICA_STATE_UNSPECIFIED);
+  EXPECT_EQ(rows[2], Row(48, 1));
+  Put(*store, {Row(32, 1)});
+  EXPECT_THAT(*store->ReplicasOf(BlockId(32)), ElementsAre(Row(32, 1), Row(32, 2)));
 }
 
 TEST_F(ReplicaStoreTest, DamagedDatabaseIsThrownAway) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include "common/error.h"
 #include "common/fault_points.h"
@@ -248,6 +249,127 @@ TEST(ReportStream, GapDuplicateAndNonsenseAreRejectedAndHarmNothing) {
   EXPECT_THAT(cluster.Locate(other), ElementsAre("dn0"));
 }
 
+v1::ReportEvent RangeOf(const std::string& storage, uint64_t first, uint64_t end) {
+  v1::ReportEvent event;
+  event.set_type(v1::RANGE);
+  event.set_storage_uuid(storage);
+  event.mutable_range()->set_first_id(first);
+  event.mutable_range()->set_end_id(end);
+  event.mutable_range()->set_digest(12345);  // Of nothing that is there: it would have to be listed.
+  event.mutable_range()->set_finalized(1);
+  return event;
+}
+
+TEST(ReportStream, NineUnappliedRangesAreTooManyAndEightAreNot) {
+  ReplicaCluster cluster(1);
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  cluster.Settle();
+  FakeDatanode& node = *cluster.nodes[0];
+  for (const size_t count : {size_t{8}, size_t{9}}) {
+    node.downs.clear();
+    v1::ReportUp message;
+    for (size_t i = 0; i < count; ++i) {
+      v1::ReportEvent range = RangeOf(node.storage(), 16 * i, 16 * (i + 1));
+      range.mutable_range()->set_digest(XXH3_64bits("", 0));  // There is nothing, as it says.
+      range.mutable_range()->set_finalized(0);
+      range.set_number(node.last() + 1 + i);
+      *message.mutable_events()->add_events() = range;
+    }
+    node.SendRaw(message);
+    cluster.world.RunFor(absl::Milliseconds(100));
+    EXPECT_EQ(node.Count(v1::ReportDown::kRejection), count > 8 ? 1u : 0u);
+    EXPECT_EQ(node.reports_open(), count <= 8);
+    if (!node.reports_open()) {
+      EXPECT_EQ(node.downs.back().rejection().reject(), v1::START_AFRESH);
+      break;
+    }
+    node.Restart();  // Its numbers are not what was said; begin anew.
+    node.Connect(cluster.plane.get());
+    cluster.Settle();
+  }
+}
+
+TEST(ReportStream, ListThatWasAskedForAndLostIsAskedForAgain) {
+  ReplicaCluster cluster(1);
+  cluster.options.acknowledged_grace = absl::ZeroDuration();
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back(cluster.Write({0}, 1));
+  cluster.Settle();
+  FakeDatanode& node = *cluster.nodes[0];
+  // A replica that the NameNode does not know of, as if its event had been lost: a walk that is over finds the range that it is in, and the
+  // connection breaks with the question.
+  const BlockId lost = blocks[2];
+  node.replicas().erase(lost);
+  v1::ReportEvent range = RangeOf(node.storage(), lost.value(), lost.value() + 16);
+  range.set_number(node.last() + 1);
+  node.Send(range);
+  node.Disconnect();
+  cluster.world.RunFor(absl::Seconds(1));
+  EXPECT_EQ(cluster.Locate(lost).size(), 1u);
+  node.Connect(cluster.plane.get());
+  cluster.world.RunFor(absl::Minutes(3));
+  EXPECT_THAT(cluster.Locate(lost), IsEmpty());
+  v1::ClusterReportResponse report;
+  cluster.plane->FillReport(&report);
+  EXPECT_GE(report.datanodes(0).last_walk_ms(), 0);
+}
+
+TEST(ReportStream, LateEventOfAnEarlierStampDoesNotHideTheNewerOne) {
+  ReplicaCluster cluster(1);
+  cluster.options.acknowledged_grace = absl::ZeroDuration();
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  cluster.Settle();
+  FakeDatanode& node = *cluster.nodes[0];
+  const BlockId block = cluster.Commit({}, 1, 1002);
+  const v1::ReportEvent older = FinalizedEvent(node.storage(), block, 1001, 100);
+  node.Finalize(block, 1002, 100);
+  cluster.Settle();
+  v1::ReportUp message;
+  *message.mutable_events()->add_events() = older;  // Of a queue that kept it: its number has gone by.
+  message.mutable_events()->mutable_events(0)->set_number(node.last());
+  node.SendRaw(message);
+  cluster.Settle();
+  node.OpenReports();
+  cluster.Settle();
+  EXPECT_THAT(cluster.Locate(block), ElementsAre("dn0"));
+  EXPECT_EQ(cluster.plane->figures().missing_blocks, 0u);
+  EXPECT_EQ(cluster.plane->figures().corrupt_replicas, 0u);
+}
+
+// In one table or in both: the stream does not stand still, and the row is there again soon.
+TEST(ReportStream, DamagedRowIsAskedForAndMended) {
+  EnableFaultPoints();
+  for (const char* action : {"error*1", "error*2", "error*1@1"}) {
+    ReplicaCluster cluster(1);
+    cluster.options.acknowledged_grace = absl::ZeroDuration();
+    cluster.StartNamenode();
+    cluster.ConnectAll();
+    const BlockId before = cluster.Write({0}, 1);
+    cluster.Settle();
+    ASSERT_TRUE(ArmFault("replica_store.damage_row", action).ok());
+    const BlockId block = cluster.Write({0}, 1);
+    cluster.world.RunFor(absl::Milliseconds(50));
+    DisarmAllFaults();
+    const BlockId after = cluster.Write({0}, 1);
+    cluster.world.RunFor(absl::Seconds(15));
+    for (const BlockId each : {before, block, after}) EXPECT_THAT(cluster.Locate(each), ElementsAre("dn0")) << action;
+    FakeDatanode& node = *cluster.nodes[0];
+    EXPECT_EQ(node.Count(v1::ReportDown::kRejection), 0u);
+    node.Restart();  // A walk over damaged rows comes to its end, too.
+    ASSERT_TRUE(ArmFault("replica_store.damage_row", action).ok());
+    node.Connect(cluster.plane.get());
+    cluster.world.RunFor(absl::Seconds(15));
+    DisarmAllFaults();
+    cluster.world.RunFor(absl::Seconds(15));
+    for (const BlockId each : {before, block, after}) EXPECT_THAT(cluster.Locate(each), ElementsAre("dn0")) << action;
+    EXPECT_EQ(cluster.plane->figures().missing_blocks, 0u);
+  }
+}
+
 TEST(ReportStream, UnregisteredNodeIsToldToRegisterFirst) {
   ReplicaCluster cluster(1);
   cluster.StartNamenode();
@@ -337,6 +459,20 @@ TEST(ReportStream, FailedStorageStopsCountingAndItsReturnIsWalked) {
   cluster.nodes[0]->ReportStorage(v1::FAILED);
   cluster.Settle();
   EXPECT_THAT(cluster.Locate(block), ElementsAre("dn1", "dn2"));  // Repaired.
+}
+
+TEST(ReportStream, RemovedStorageThatComesBackKeepsWhatIsOnIt) {
+  ReplicaCluster cluster(1);
+  cluster.options.acknowledged_grace = absl::ZeroDuration();
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(cluster.Write({0}, 1));
+  cluster.Settle();
+  cluster.nodes[0]->ReportStorage(v1::REMOVED);
+  cluster.nodes[0]->ReportStorage(v1::HEALTHY);
+  cluster.world.RunFor(absl::Minutes(3));  // Asked to walk, at the latest when nothing is heard of it.
+  for (BlockId block : blocks) EXPECT_THAT(cluster.Locate(block), ElementsAre("dn0"));
 }
 
 TEST(ReportStream, RemovedStorageLosesItsRows) {
