@@ -23,7 +23,8 @@ constexpr int kMaxFrames = 64;
 // Of the handler and the trampoline that the kernel returns through.
 constexpr int kOwnFrames = 2;
 
-// One at a time, and static: a handler that runs late finds it still there. wanted -> busy -> done by the handler; back to idle by who asked.
+// One at a time, and static: a handler that runs late finds it still there. wanted -> busy -> done by the handler; back to idle by who
+// asked.
 enum State : int { kIdle, kWanted, kBusy, kDone };
 std::atomic<int> state{kIdle};
 std::atomic<ThreadId> wanted_thread{0};
