@@ -45,7 +45,7 @@ struct ConfigKey {
   int64_t max;
   std::string_view doc;     // A sentence or two.
   std::string_view part;    // Heading in the sample.
-  bool reloadable = false;  // The NameNode takes a new value over without a restart.
+  bool reloadable = false;  // Its daemon takes a new value over without a restart.
 };
 
 std::span<const ConfigKey> ConfigKeys();

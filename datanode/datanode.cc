@@ -49,7 +49,12 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
 
   options.lanes.heartbeat.interval = config.GetDuration("dfs.heartbeat.interval");
   options.lanes.report.walk_period = config.GetDuration("cairn.datanode.walk.interval");
+  options.lanes.command.max_backlog = static_cast<uint64_t>(config.GetInt("cairn.datanode.delete.backlog"));
+  options.storage.scanner.period = config.GetDuration("dfs.datanode.scan.period.hours");
+  options.storage.scanner.bytes_per_second = config.GetBytes("dfs.block.scanner.volume.bytes.per.second");
+  options.stale_after = config.GetDuration("dfs.namenode.stale.datanode.interval");
   options.max_events = static_cast<size_t>(config.GetInt("cairn.datanode.events.max"));
+  options.max_event_bytes = config.GetBytes("cairn.datanode.events.max-bytes");
   options.accept_empty_tokens = config.GetString("cairn.block.token.empty") == "accept";
 
   options.transfer_bind = *config.GetAddress("dfs.datanode.address");
@@ -84,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions option
 
 Datanode::Datanode(DatanodeOptions options, NamenodeChannels channels, Env* env)
     : options_(std::move(options)), channels_(std::move(channels)), env_(env) {
-  events_ = std::make_unique<EventLog>(&env_->clock(), options_.max_events);
+  events_ = std::make_unique<EventLog>(&env_->clock(), options_.max_events, options_.max_event_bytes);
 }
 
 Datanode::~Datanode() { Stop(); }
@@ -117,6 +122,12 @@ absl::Status Datanode::ServePeers() {
   recoveries_ = std::make_unique<BlockRecoveries>(options_.recoveries, identity_, recovery_executor_.get(), channels_.command.get(),
                                                   replica_recovery_.get(), options_.peers.resolve);
   admin_ = std::make_unique<AdminService>([this](v1::GetDatanodeInfoResponse* info) { Describe(info); }, &env_->clock());
+  if (options_.reconfiguration != nullptr) {
+    reconfigure_ = std::make_unique<ReconfigureCall>(env_, options_.reconfiguration, storage_.volumes);
+    admin_->SetReconfigurer([this](v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
+      reconfigure_->Call(std::move(request), std::move(done));
+    });
+  }
   if (!options_.peers.serve) return absl::OkStatus();
   ASSIGN_OR_RETURN(admin_address_, options_.peers.serve(admin_.get(), replica_recovery_.get()));
   admin_served_ = true;
@@ -225,6 +236,18 @@ void Datanode::Transfer(v1::CommandDown::Transfer command, CommandLane::Transfer
 
 absl::Status Datanode::Ready() const {
   if (!lanes_->registered() || !serving_.load()) return absl::UnavailableError("not registered with the NameNode yet");
+  const absl::Duration silent = lanes_->heartbeat().since_answer();
+  if (silent > options_.stale_after) {
+    return absl::UnavailableError(fmt::format("the NameNode has not answered for {}; it takes this node for stale after {}",
+                                              absl::FormatDuration(absl::Trunc(silent, absl::Milliseconds(1))),
+                                              absl::FormatDuration(options_.stale_after)));
+  }
+  size_t failed = 0;
+  for (const v1::StorageStatistics& storage : storage_.store->Statistics()) failed += storage.state() == v1::FAILED ? 1 : 0;
+  if (failed > options_.storage.tolerated_failed_volumes) {
+    return absl::UnavailableError(fmt::format("{} volumes have failed, and dfs.datanode.failed.volumes.tolerated is {}", failed,
+                                              options_.storage.tolerated_failed_volumes));
+  }
   return absl::OkStatus();
 }
 
@@ -245,6 +268,7 @@ void Datanode::Stop() {
   channels_ = {};
   transfer_.reset();
   storage_.store.reset();
+  reconfigure_.reset();
   admin_.reset();
   replica_recovery_.reset();
 }

@@ -15,6 +15,7 @@
 #include "datanode/admin_service.h"
 #include "datanode/datanode_metrics.h"
 #include "datanode/lanes/namenode_lanes.h"
+#include "datanode/reconfigure_call.h"
 #include "datanode/recovery/block_recoveries.h"
 #include "datanode/recovery/replica_recovery_service.h"
 #include "datanode/storage/event_log.h"
@@ -24,7 +25,8 @@
 
 namespace cairn {
 class Config;
-}
+class Reconfiguration;
+}  // namespace cairn
 
 namespace cairn::datanode {
 
@@ -42,7 +44,8 @@ struct DatanodeOptions {
   TransferOptions transfer;
   NamenodeLanes::Options lanes;
   BlockRecoveries::Options recoveries;
-  size_t max_events = 1 << 20;  // cairn.datanode.events.max.
+  size_t max_events = 1 << 20;        // cairn.datanode.events.max.
+  size_t max_event_bytes = 64 << 20;  // cairn.datanode.events.max-bytes.
   bool accept_empty_tokens = true;
   HostPort transfer_bind{"0.0.0.0", 9866};
   // What others are told; an empty host stands for this machine's name, port 0 for the bound one.
@@ -51,6 +54,10 @@ struct DatanodeOptions {
   HostPort admin_advertised;
   std::string rack = "/default-rack";
   DatanodePeers peers;
+  // Its files may be read anew while it runs; null: not. Outlives the DataNode.
+  Reconfiguration* reconfiguration = nullptr;
+  // Ready means that the NameNode has answered a heartbeat within this time.
+  absl::Duration stale_after = absl::Seconds(15);
   // On a lane's thread: must not block, nor stop the DataNode itself.
   std::function<void()> on_shutdown;                   // The NameNode shuts this node down.
   std::function<void(absl::Status)> on_other_cluster;  // The disks are of another cluster than the NameNode: this node can only end.
@@ -79,11 +86,12 @@ class Datanode {
   Datanode(const Datanode&) = delete;
   Datanode& operator=(const Datanode&) = delete;
 
-  // OK once registered and serving.
+  // OK once registered and serving, while the NameNode answers and not too many volumes have failed.
   absl::Status Ready() const;
   HostPort transfer_address() const { return transfer_->local(); }
   const HostPort& admin_address() const { return admin_address_; }  // Where the admin port is bound; empty if it is not.
   BlockStore& store() { return *storage_.store; }
+  ChangeableVolumes& volumes() { return *storage_.volumes; }
   const NamenodeLanes& lanes() const { return *lanes_; }
   const EventLog& events() const { return *events_; }
   const BlockRecoveries& recoveries() const { return *recoveries_; }
@@ -112,6 +120,7 @@ class Datanode {
   std::unique_ptr<Executor> recovery_executor_;
   std::unique_ptr<BlockRecoveries> recoveries_;
   std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<ReconfigureCall> reconfigure_;
   HostPort admin_address_;
   bool admin_served_ = false;
   std::unique_ptr<NamenodeLanes> lanes_;

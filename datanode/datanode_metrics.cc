@@ -1,5 +1,6 @@
 #include "datanode/datanode_metrics.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn::datanode {
@@ -45,6 +46,40 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
         [store] { return store->disk_queue().depth; });
   gauge("cairn_disk_queue_oldest_age_seconds", "How long the oldest of them has waited.", {},
         [store] { return absl::ToDoubleSeconds(store->disk_queue().oldest_age); });
+  counter("cairn_scanner_replicas_total", "Replicas that were read again.", {}, [store] {
+    uint64_t total = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) total += storage.scanned_replicas();
+    return total;
+  });
+  counter("cairn_scanner_bytes_total", "Bytes of replicas that were read again.", {}, [store] {
+    uint64_t total = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) total += storage.scanned_bytes();
+    return total;
+  });
+  counter("cairn_scanner_errors_total", "Replicas that were found corrupt by that.", {}, [store] {
+    uint64_t total = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) total += storage.scan_errors();
+    return total;
+  });
+  gauge("cairn_scanner_oldest_round_seconds", "Since the volume that waits longest for it was read through; -1: one never was.", {},
+        [store] {
+          int64_t oldest_ms = 0;
+          for (const v1::StorageStatistics& storage : store->Statistics()) {
+            if (storage.last_scan_ms() < 0) return -1.0;
+            oldest_ms = std::max(oldest_ms, storage.last_scan_ms());
+          }
+          return static_cast<double>(oldest_ms) / 1000;
+        });
+  gauge("cairn_volumes", "Data directories, by state.", {{"state", "failed"}}, [store] {
+    size_t failed = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) failed += storage.state() == v1::FAILED ? 1 : 0;
+    return failed;
+  });
+  gauge("cairn_volumes", "Data directories, by state.", {{"state", "healthy"}}, [store] {
+    size_t healthy = 0;
+    for (const v1::StorageStatistics& storage : store->Statistics()) healthy += storage.state() == v1::HEALTHY ? 1 : 0;
+    return healthy;
+  });
   const auto sum = [store](auto field) {
     double total = 0;
     for (const v1::StorageStatistics& storage : store->Statistics()) total += static_cast<double>((storage.*field)());

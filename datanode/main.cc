@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/mutex.h"
+#include "common/reconfiguration.h"
 #include "common/rpc/api_services.h"
 #include "common/rpc/grpc_client.h"
 #include "common/rpc/grpc_server.h"
@@ -39,8 +40,12 @@ class Verdict {
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
-int Serve(const Config& config, Env* env) {
+int Serve(const DaemonSetup& setup, Env* env) {
+  const Config& config = setup.config;
+  Reconfiguration reconfiguration(
+      config, [&setup] { return Config::Load(setup.sources); }, &env->clock(), Reconfiguration::Daemon::kDatanode);
   DatanodeOptions options = DatanodeOptionsFrom(config);
+  options.reconfiguration = &reconfiguration;
   options.lanes.registration.software_version = CAIRN_VERSION;
   options.on_shutdown = [] { RequestTermination(); };
   Verdict verdict;
@@ -94,5 +99,5 @@ int main(int argc, char** argv) {
   std::optional<cairn::DaemonSetup> setup = cairn::SetUpDaemon(argc, argv, description, &exit_code);
   if (!setup) return exit_code;
   const std::unique_ptr<cairn::Env> env = cairn::NewRealEnv();
-  return cairn::datanode::Serve(setup->config, env.get());
+  return cairn::datanode::Serve(*setup, env.get());
 }

@@ -11,11 +11,11 @@
 #include "common/http/server.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/reconfiguration.h"
 #include "common/rpc/api_services.h"
 #include "common/rpc/grpc_server.h"
 #include "namenode/namenode.h"
 #include "namenode/namenode_directory.h"
-#include "namenode/reconfiguration.h"
 
 namespace cairn::namenode {
 namespace {

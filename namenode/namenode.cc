@@ -8,6 +8,7 @@
 
 #include "common/config.h"
 #include "common/log.h"
+#include "common/reconfiguration.h"
 #include "common/status.h"
 #include "namenode/checkpoints.h"
 #include "namenode/disk_watch.h"
@@ -25,7 +26,6 @@
 #include "namenode/namespace_gateway.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
-#include "namenode/reconfiguration.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"

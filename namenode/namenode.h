@@ -11,9 +11,11 @@
 #include "common/metrics.h"
 #include "namenode/namenode_options.h"
 
-namespace cairn::namenode {
-
+namespace cairn {
 class Reconfiguration;
+}
+
+namespace cairn::namenode {
 
 // A NameNode without its front doors: owns all parts of both planes, and is the one place that says in which order they start and stop.
 // main() puts gRPC and HTTP before it; a simulation calls the api objects directly. The api objects are thread-safe and valid until Stop.

@@ -51,4 +51,8 @@ absl::StatusOr<Response> CallAdmin(const AdminTarget& target,
 absl::StatusOr<v1::GetDatanodeInfoResponse> AskDatanodeInfo(Env* env, const HostPort& datanode, const std::string& user,
                                                             absl::Duration timeout);
 
+// The same for a change of its configuration, which may take as long as its disks do.
+absl::StatusOr<v1::ReconfigureResponse> AskDatanodeReconfigure(Env* env, const HostPort& datanode, const std::string& user,
+                                                               v1::ReconfigureRequest request, absl::Duration timeout);
+
 }  // namespace cairn::cli

@@ -15,7 +15,8 @@ std::string StatusText(const std::string& node, const v1::ReconfigureResponse& s
   std::string text = fmt::format("Reconfiguring status for node [{}]: ", node);
   if (status.started_ms() == 0) return text + "no task was found.\n";
   text += fmt::format("started at {} and finished at {}.\n", DateText(status.started_ms()), DateText(status.ended_ms()));
-  if (!status.error().empty()) return text + fmt::format("FAILED: nothing was changed: {}\n", status.error());
+  if (!status.error().empty() && status.changes().empty()) return text + fmt::format("FAILED: nothing was changed: {}\n", status.error());
+  if (!status.error().empty()) text += fmt::format("FAILED: {}\n", status.error());  // The rest was taken over.
   for (const v1::ReconfigureResponse::Change& change : status.changes()) {
     text += fmt::format("{}: {} property {}\n\tFrom: \"{}\"\n\tTo: \"{}\"\n", change.taken() ? "SUCCESS" : "FAILED",
                         change.taken() ? "Changed" : "Change", change.key(), change.from(), change.to());
@@ -25,7 +26,7 @@ std::string StatusText(const std::string& node, const v1::ReconfigureResponse& s
   return text;
 }
 
-int Run(const AskReconfigure& ask, Shell* shell, const Arguments& arguments) {
+int Run(const AskReconfigure& ask_namenode, const AskReconfigure& ask_datanode, Shell* shell, const Arguments& arguments) {
   const std::string& kind = arguments.values[0];
   const std::string& node = arguments.values[1];
   const std::string& action = arguments.values[2];
@@ -33,7 +34,7 @@ int Run(const AskReconfigure& ask, Shell* shell, const Arguments& arguments) {
     *shell->err << fmt::format("reconfig: {}\n", why);
     return kUsage;
   };
-  if (kind != "namenode") return misused(fmt::format("Node type {} does not support reconfiguration.", kind));
+  if (kind != "namenode" && kind != "datanode") return misused(fmt::format("Node type {} does not support reconfiguration.", kind));
   v1::ReconfigureRequest request;
   if (action == "start") {
     request.set_action(v1::ReconfigureRequest::START);
@@ -44,7 +45,7 @@ int Run(const AskReconfigure& ask, Shell* shell, const Arguments& arguments) {
   }
   const absl::StatusOr<HostPort> address = ParseHostPort(node);
   if (!address.ok()) return misused(std::string(address.status().message()));
-  const absl::StatusOr<v1::ReconfigureResponse> answer = ask(*address, request);
+  const absl::StatusOr<v1::ReconfigureResponse> answer = (kind == "namenode" ? ask_namenode : ask_datanode)(*address, request);
   if (!answer.ok()) {
     *shell->err << fmt::format("reconfig: {}\n", std::string(answer.status().message()));
     return kFailure;
@@ -59,7 +60,7 @@ int Run(const AskReconfigure& ask, Shell* shell, const Arguments& arguments) {
     return kSuccess;
   }
   if (!answer->error().empty()) {
-    *shell->err << fmt::format("reconfig: node [{}] changed nothing: {}\n", node, answer->error());
+    *shell->err << fmt::format("reconfig: node [{}]{}: {}\n", node, answer->changes().empty() ? " changed nothing" : "", answer->error());
     return kFailure;
   }
   *shell->out << fmt::format("Started reconfiguration task on node [{}].\n", node);
@@ -68,15 +69,17 @@ int Run(const AskReconfigure& ask, Shell* shell, const Arguments& arguments) {
 
 }  // namespace
 
-Verb ReconfigVerb(AskReconfigure ask) {
+Verb ReconfigVerb(AskReconfigure ask_namenode, AskReconfigure ask_datanode) {
   Verb verb;
   verb.name = "reconfig";
-  verb.synopsis = "namenode <host:port> start|status|properties";
+  verb.synopsis = "namenode|datanode <host:port> start|status|properties";
   verb.help =
       "Takes a changed configuration file over without a restart (start), says what came of it (status) or which keys it is for "
-      "(properties). A bad file changes nothing. For superusers.";
+      "(properties). A bad file changes nothing. The port is that of gRPC: 8021 of a NameNode, 9868 of a DataNode. For superusers.";
   verb.least = verb.most = 3;
-  verb.run = [ask = std::move(ask)](Shell* shell, const Arguments& arguments) { return Run(ask, shell, arguments); };
+  verb.run = [ask_namenode = std::move(ask_namenode), ask_datanode = std::move(ask_datanode)](Shell* shell, const Arguments& arguments) {
+    return Run(ask_namenode, ask_datanode, shell, arguments);
+  };
   return verb;
 }
 

@@ -9,10 +9,10 @@
 
 namespace cairn::cli {
 
-// Asks the NameNode at an address; blocks and fills the header.
-using AskReconfigure = std::function<absl::StatusOr<v1::ReconfigureResponse>(const HostPort& namenode, v1::ReconfigureRequest request)>;
+// Asks the daemon at an address; blocks and fills the header.
+using AskReconfigure = std::function<absl::StatusOr<v1::ReconfigureResponse>(const HostPort& node, v1::ReconfigureRequest request)>;
 
-// dfsadmin -reconfig namenode <host:port> start|status|properties, in HDFS's words.
-Verb ReconfigVerb(AskReconfigure ask);
+// dfsadmin -reconfig namenode|datanode <host:port> start|status|properties, in HDFS's words.
+Verb ReconfigVerb(AskReconfigure ask_namenode, AskReconfigure ask_datanode);
 
 }  // namespace cairn::cli

@@ -209,11 +209,15 @@ int Run(std::vector<std::string> words) {
       return CallAdmin(target, &api::NamenodeAdmin::ConfirmRollback, std::move(request));
     };
     for (Verb& more : ImageVerbs(image, &env->files())) verbs.push_back(std::move(more));
-    verbs.push_back(ReconfigVerb([target](const HostPort& address, v1::ReconfigureRequest request) {
-      AdminTarget other = target;
-      other.namenode = address;
-      return CallAdmin(other, &api::NamenodeAdmin::Reconfigure, std::move(request));
-    }));
+    verbs.push_back(ReconfigVerb(
+        [target](const HostPort& address, v1::ReconfigureRequest request) {
+          AdminTarget other = target;
+          other.namenode = address;
+          return CallAdmin(other, &api::NamenodeAdmin::Reconfigure, std::move(request));
+        },
+        [&env, &shell](const HostPort& datanode, v1::ReconfigureRequest request) {
+          return AskDatanodeReconfigure(env.get(), datanode, shell.user, std::move(request), absl::Minutes(2));
+        }));
     for (Verb& more : DatanodeVerbs(
              [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
       verbs.push_back(std::move(more));

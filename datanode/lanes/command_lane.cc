@@ -95,7 +95,15 @@ void CommandLane::GrantCredit(bool all) {
   if (sink_ == nullptr) return;
   const uint64_t invalidations_out = granted_invalidations_ + reclaim_.size();
   const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_ + recoveries_;
-  const uint64_t invalidations = invalidations_out < options_.invalidations ? options_.invalidations - invalidations_out : 0;
+  const bool long_backlog = store_->pending_deletion_blocks() >= options_.max_backlog;
+  if (long_backlog && backlog_timer_ == 0) {
+    backlog_timer_ = executor_->PostAt(executor_->clock().Now() + options_.backlog_check, [this] {
+      backlog_timer_ = 0;
+      GrantCredit(/*all=*/false);
+    });
+  }
+  const uint64_t invalidations =
+      !long_backlog && invalidations_out < options_.invalidations ? options_.invalidations - invalidations_out : 0;
   const uint64_t commands = commands_out < options_.commands ? options_.commands - commands_out : 0;
   v1::CommandUp up;
   v1::CommandUp::Credit* credit = up.mutable_credit();

@@ -19,10 +19,11 @@ namespace cairn::datanode {
 // Pulls commands on credit and carries them out: control before repair before reclaim, from three queues that credit bounds.
 //
 // An invalidation takes the replica out of the map and hands its file to the volume's deleter, so even a million of them cost this lane
-// memory operations only; its outcome (DROPPED, KEPT) goes by the report stream. Reclaim runs in small parts, so that a control command
-// waits for none of it. A command of a lower epoch than we have met, or for another incarnation, is void and answered so; one of a higher
-// epoch waits until the registration lane has adopted that epoch. Queued commands outlive a broken stream: the NameNode waits for their
-// outcomes. Calls from any thread; everything else on its executor, which must be gone (after Close) before this is.
+// memory operations only; its outcome (DROPPED, KEPT) goes by the report stream. While a long backlog of files waits to be unlinked, no
+// more credit is given for invalidations: the rest waits with the NameNode, which counts it. Reclaim runs in small parts, so that a control
+// command waits for none of it. A command of a lower epoch than we have met, or for another incarnation, is void and answered so; one of a
+// higher epoch waits until the registration lane has adopted that epoch. Queued commands outlive a broken stream: the NameNode waits for
+// their outcomes. Calls from any thread; everything else on its executor, which must be gone (after Close) before this is.
 class CommandLane {
  public:
   struct Options {
@@ -31,6 +32,8 @@ class CommandLane {
     size_t max_transfers = 2;       // At a time. dfs.namenode.replication.max-streams is the NameNode's side of it.
     size_t max_recoveries = 4;      // At a time.
     size_t invalidations_per_step = 64;
+    uint64_t max_backlog = 200'000;  // cairn.datanode.delete.backlog: files that wait to be unlinked, beyond which no more are taken.
+    absl::Duration backlog_check = absl::Milliseconds(500);
     absl::Duration first_retry = absl::Seconds(1);
     absl::Duration last_retry = absl::Seconds(10);
   };
@@ -109,6 +112,7 @@ class CommandLane {
   uint64_t stream_ = 0;
   std::shared_ptr<api::MessageSink<v1::CommandUp>> sink_;
   Executor::TimerId reopen_ = 0;
+  Executor::TimerId backlog_timer_ = 0;
   uint64_t granted_invalidations_ = 0;  // Of this stream, and not yet used.
   uint64_t granted_commands_ = 0;
   std::deque<Waiting> control_;

@@ -35,6 +35,11 @@ void HeartbeatLane::Start(absl::Duration interval) {
   });
 }
 
+absl::Duration HeartbeatLane::since_answer() const {
+  const int64_t at = answered_at_ns_.load(std::memory_order_relaxed);
+  return at < 0 ? absl::InfiniteDuration() : executor_->clock().Now().since_start() - absl::Nanoseconds(at);
+}
+
 void HeartbeatLane::Tick() {
   const Watchdog::Step step(watchdog_, "heartbeat", "tick");
   const SteadyTime now = executor_->clock().Now();
@@ -88,6 +93,7 @@ void HeartbeatLane::OnAnswer(absl::StatusOr<v1::HeartbeatResponse> answer) {
     return;
   }
   answered_.fetch_add(1, std::memory_order_relaxed);
+  answered_at_ns_.store(absl::ToInt64Nanoseconds(executor_->clock().Now().since_start()), std::memory_order_relaxed);
   registration_->HearIds(BlockId(answer->next_block_id()), GenerationStamp(answer->next_generation_stamp()));
   registration_->MeetEpoch(Epoch(answer->epoch()));
   if (answer->newest_key_id() != 0) registration_->NeedKey(answer->newest_key_id());

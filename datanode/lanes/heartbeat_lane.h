@@ -33,6 +33,8 @@ class HeartbeatLane {
 
   uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
   uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
+  // Since the NameNode last answered one; infinite if it never has.
+  absl::Duration since_answer() const;
   absl::Duration last_interval() const { return absl::Milliseconds(last_interval_ms_.load(std::memory_order_relaxed)); }
 
  private:
@@ -53,6 +55,7 @@ class HeartbeatLane {
   std::atomic<uint64_t> sent_{0};
   std::atomic<uint64_t> answered_{0};
   std::atomic<int64_t> last_interval_ms_{0};
+  std::atomic<int64_t> answered_at_ns_{-1};  // Since the clock's start.
   // Of the executor.
   Fill fill_;
   absl::Duration interval_;

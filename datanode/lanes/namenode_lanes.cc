@@ -6,7 +6,8 @@ namespace cairn::datanode {
 
 NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, BlockStore* store, NodeIdentity* node, EventLog* events,
                              Callbacks callbacks)
-    : registration_executor_(env->executors().NewExecutor("registration")),
+    : store_(store),
+      registration_executor_(env->executors().NewExecutor("registration")),
       heartbeat_executor_(env->executors().NewExecutor("heartbeat")),
       report_executor_(env->executors().NewExecutor("report")),
       command_executor_(env->executors().NewExecutor("command")),
@@ -51,6 +52,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
 }
 
 NamenodeLanes::~NamenodeLanes() {
+  store_->SetVolumeObserver(nullptr);
   registration_->Close();
   heartbeat_->Close();
   report_->Close();
@@ -64,6 +66,10 @@ NamenodeLanes::~NamenodeLanes() {
 }
 
 void NamenodeLanes::Start() {
+  store_->SetVolumeObserver([this](const std::string& storage_uuid) {
+    report_->WalkStorage(storage_uuid);
+    registration_->RegisterAgain("a volume has come");
+  });
   watchdog_->Start();
   registration_->Start();
 }

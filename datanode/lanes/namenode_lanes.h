@@ -65,6 +65,7 @@ class NamenodeLanes {
   Epoch epoch() const { return fence_.current(); }
 
  private:
+  BlockStore* const store_;
   EpochFence fence_;
   // Executors are declared apart from the lanes, since they end first.
   std::unique_ptr<Executor> registration_executor_;

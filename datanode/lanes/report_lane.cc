@@ -74,6 +74,13 @@ void ReportLane::Start() {
   });
 }
 
+void ReportLane::WalkStorage(const std::string& storage_uuid) {
+  mailbox_->Post([this, storage_uuid] {
+    AskForWalk(storage_uuid, /*periodic=*/false);
+    Pump();
+  });
+}
+
 std::vector<std::string> ReportLane::Storages() const {
   std::vector<std::string> uuids;
   for (const v1::StorageStatistics& storage : store_->Statistics()) uuids.push_back(storage.storage_uuid());

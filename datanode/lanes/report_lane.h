@@ -53,6 +53,8 @@ class ReportLane {
 
   void Start();  // Once registered. Later calls: opens a waiting stream at once.
   void Close();
+  // Walks a storage that was added, or has come back, unasked. Any thread.
+  void WalkStorage(const std::string& storage_uuid);
 
   uint64_t messages_sent() const { return messages_sent_.load(std::memory_order_relaxed); }
   uint64_t walks_done() const { return walks_done_.load(std::memory_order_relaxed); }

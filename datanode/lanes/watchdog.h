@@ -14,7 +14,7 @@
 
 namespace cairn::datanode {
 
-// Notices lanes that hang: a step that takes longer than `limit` is logged once, with its lane and name and where its thread is, and counted.
+// Notices lanes that hang: a step that takes longer than `limit` is logged once, with its lane, its name and its stack, and counted.
 // Runs on an executor of its own, since the lane in trouble cannot tell. Thread-safe.
 class Watchdog {
  public:

@@ -88,7 +88,7 @@ void FileBlockStore::MarkEpoch(Epoch epoch) {
   v1::ReportEvent event;
   event.set_type(v1::EPOCH_MARK);
   event.set_epoch(epoch.value());
-  volumes_.front()->events().Append(std::move(event));
+  events_->Append(std::move(event));
 }
 
 uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) {
@@ -98,7 +98,7 @@ uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_
     event.set_type(v1::STORAGE_STATE_CHANGED);
     event.set_storage_uuid(storage_uuid);
     event.set_storage_state(volume == nullptr ? v1::UNAVAILABLE : v1::FAILED);
-    volumes_.front()->events().Append(std::move(event));
+    events_->Append(std::move(event));
     return 0;
   }
   MutexLock lock(volume->shard().mu);

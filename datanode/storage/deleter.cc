@@ -21,6 +21,12 @@ Deleter::Deleter(Env* env, const std::string& thread_name, DeleterOptions option
 // Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
 Deleter::~Deleter() = default;
 
+void Deleter::SetOptions(const DeleterOptions& options) {
+  MutexLock lock(mu_);
+  options_ = options;
+  not_before_ = std::min(not_before_, executor_->clock().Now() + absl::Seconds(1));  // What a slower pace has put off.
+}
+
 void Deleter::Add(const File& file) {
   MutexLock lock(mu_);
   if (!files_.emplace(file.id, file).second) return;
@@ -75,7 +81,9 @@ void Deleter::Step() {
   }
   if (!wait && busy_()) {
     if (yielding_since_ == SteadyTime::Infinite()) yielding_since_ = now;
-    if (now - yielding_since_ < options_.longest_yield) wait = kYield;
+    MutexLock lock(mu_);
+    const double waiting = static_cast<double>(order_.size());
+    if (now - yielding_since_ < options_.longest_yield / (1 + waiting / options_.impatient_from)) wait = kYield;
   }
   File file;
   {
@@ -97,8 +105,8 @@ void Deleter::Step() {
   }
   yielding_since_ = SteadyTime::Infinite();
   remove_(file);
-  const double seconds = std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
   MutexLock lock(mu_);
+  const double seconds = std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
   removing_ = BlockId();
   removing_bytes_ = 0;
   // From the planned time, not from now: the time of the unlink itself counts towards the pace; idle time gives no burst.

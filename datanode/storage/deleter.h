@@ -16,12 +16,16 @@ namespace cairn::datanode {
 struct DeleterOptions {
   double unlinks_per_second = 2000;
   double bytes_per_second = 4.0 * (1 << 30);
-  absl::Duration longest_yield = absl::Milliseconds(200);  // Foreground writes go first, but not for ever.
+  // Foreground writes go first, but not for ever: the more files wait, the less long each does. With `impatient_from` of them, half as
+  // long.
+  absl::Duration longest_yield = absl::Milliseconds(200);
+  double impatient_from = 1000;
 };
 
 // Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to
 // lanes, reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks, and it yields while the volume's disk executor
-// has work waiting. Its backlog is bounded by the replica map, whose entries it takes over.
+// has work waiting. Its backlog is bounded by the replica map, whose entries it takes over; the command lane takes no more of them while it
+// is long (CommandLane).
 //
 // What is not yet unlinked when the process ends is found by the next start's scan and reported again; it is garbage still.
 // Thread-safe; the destructor waits for the unlink under way.
@@ -38,6 +42,7 @@ class Deleter {
           absl::AnyInvocable<bool() const> busy);
   ~Deleter();
 
+  void SetOptions(const DeleterOptions& options) ABSL_LOCKS_EXCLUDED(mu_);  // From the next file on.
   void Add(const File& file) ABSL_LOCKS_EXCLUDED(mu_);
   enum class Claim { kNone, kTaken, kBeingRemoved };
   // Takes the file of `id` back, if it waits here, for one who wants to make another of that name and removes this one itself.
@@ -50,7 +55,7 @@ class Deleter {
   void ScheduleLocked(SteadyTime when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Step() ABSL_LOCKS_EXCLUDED(mu_);
 
-  const DeleterOptions options_;
+  DeleterOptions options_ ABSL_GUARDED_BY(mu_);
   absl::AnyInvocable<void(const File&)> remove_;  // Of the executor.
   const absl::AnyInvocable<bool() const> busy_;
   bool delayed_ = false;                                // Of the executor: a fault point's delay has just passed.

@@ -4,11 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/error.h"
 #include "common/status.h"
 #include "datanode/storage/replica_load.h"
 #include "datanode/storage/replica_reader.h"
 #include "datanode/storage/replica_refusals.h"
+#include "datanode/storage/volume_choice.h"
+#include "datanode/storage/volume_keeper.h"
 
 namespace cairn::datanode {
 namespace {
@@ -23,19 +26,35 @@ absl::Status VolumeFailed(const Volume& volume) {
 
 }  // namespace
 
-FileBlockStore::FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes,
+FileBlockStore::FileBlockStore(Env* env, EventLog* events, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes,
                                VersionRecord identity)
     : env_(env),
+      events_(events),
       max_block_bytes_(options.max_block_bytes),
       boot_id_(env->boot_id()),
       gate_(options.max_replicas),
-      volumes_(std::move(volumes)),
+      options_(options),
+      random_(env->NewRandom()),
       identity_(identity),
-      written_(std::move(identity)) {}
+      written_(std::move(identity)) {
+  for (std::unique_ptr<Volume>& volume : volumes) CAIRN_CHECK(volumes_.Add(std::move(volume)), "more data directories than volumes may be");
+  for (Volume* volume : volumes_)
+    if (!volume->failed()) StartScanner(volume);
+  keeper_ = std::make_unique<VolumeKeeper>(env, options.keeper, this);
+}
+
+FileBlockStore::~FileBlockStore() {
+  keeper_.reset();
+  std::vector<std::pair<Volume*, std::unique_ptr<Scanner>>> scanners;
+  {
+    MutexLock lock(change_mu_);
+    scanners.swap(scanners_);
+  }
+}
 
 Volume* FileBlockStore::VolumeOf(const std::string& storage_uuid) const {
   for (const auto& volume : volumes_) {
-    if (volume->storage_uuid() == storage_uuid) return volume.get();
+    if (volume->storage_uuid() == storage_uuid) return volume;
   }
   return nullptr;
 }
@@ -50,7 +69,7 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
     const ReplicaRecord& record = found->second;
     const OpenReplica* open = record.open();
     Found result;
-    result.volume = volume.get();
+    result.volume = volume;
     result.description = {.id = id,
                           .stamp = record.stamp(),
                           .state = record.state(),
@@ -88,19 +107,23 @@ absl::StatusOr<BlockStore::Placement> FileBlockStore::Place(const CreateOptions&
     return MakeError(std::move(error));
   }
   const uint64_t needed = std::max<uint64_t>(options.expected_bytes, 1) + 2 * kHeaderPageBytes;
-  Volume* best = nullptr;
-  std::string figures;
-  for (const auto& volume : volumes_) {
+  std::vector<VolumeChoice> choices;
+  for (Volume* volume : volumes_) {
     const uint64_t remaining = volume->remaining_bytes();
-    figures += fmt::format("; {}: {}", volume->directory(), volume->failed() ? "failed" : fmt::format("{} bytes left", remaining));
-    if (remaining < needed) continue;
-    if (volume->storage_uuid() == options.storage_uuid) {
-      best = volume.get();
-      break;
-    }
-    if (best == nullptr || remaining > best->remaining_bytes()) best = volume.get();
+    if (remaining < needed || volume->leaving()) continue;
+    if (volume->storage_uuid() == options.storage_uuid) return Placement{.storage_uuid = volume->storage_uuid(), .disk = volume->disk()};
+    choices.push_back({.volume = volume, .free_bytes = remaining, .fullness = volume->fullness(), .queued = volume->disk()->QueueDepth()});
+  }
+  Volume* best = nullptr;
+  {
+    MutexLock lock(change_mu_);
+    best = ChooseVolume(choices, &random_);
   }
   if (best == nullptr) {
+    std::string figures;
+    for (Volume* volume : volumes_)
+      figures += fmt::format("; {}: {}", volume->directory(),
+                             volume->failed() ? "failed" : fmt::format("{} bytes left", volume->remaining_bytes()));
     Error error;
     error.kind = ErrorKind::kDiskFull;
     error.message = fmt::format("no volume has room for {} bytes{}", needed, figures);
@@ -266,7 +289,7 @@ void FileBlockStore::Invalidate(const std::string& storage_uuid, BlockId id, Gen
     kept.mutable_replica()->set_block_id(id.value());
     kept.mutable_replica()->set_generation_stamp(stamp.value());
     kept.set_command_id(command_id);
-    volumes_.front()->events().Append(std::move(kept));
+    events_->Append(std::move(kept));
     return;
   }
   const std::optional<Deleter::File> dropped = Drop(volume, id, stamp, &voided, command_id);
@@ -283,21 +306,41 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("block {} is neither finalized nor being written", id.value()));
   }
   if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {} is known to be corrupt", id.value()));
+  absl::StatusOr<std::string> wrong = WhatIsWrong(found);
+  if (wrong.ok() && wrong->empty()) return absl::OkStatus();
+  // What may have been a moment's trouble is looked at twice, and a replica is not blamed for its disk.
+  wrong = WhatIsWrong(found);
+  if (wrong.ok() && wrong->empty()) return absl::OkStatus();
+  const std::optional<Found> now = Find(id);
+  if (!now || now->volume != found.volume || now->description.stamp != ours.stamp || now->description.state != ours.state) {
+    return ReplicaNotFound(id);  // Deleted or changed meanwhile.
+  }
+  if (!wrong.ok()) {
+    if (const absl::Status probed = found.volume->Probe(); !probed.ok()) {
+      found.volume->Fail(Annotate(probed, fmt::format("after a replica could not be read: {}", std::string(wrong.status().message()))));
+      return Annotate(wrong.status(), fmt::format("block {}", id.value()));
+    }
+    return MarkCorrupt(found, std::string(wrong.status().message()));
+  }
+  return MarkCorrupt(found, *wrong);
+}
+
+// Empty if nothing is. An error: it could not be read, and that may be over soon, or be all of its disk.
+absl::StatusOr<std::string> FileBlockStore::WhatIsWrong(const Found& found) {
+  const ReplicaDescription& ours = found.description;
+  const bool finalized = ours.state == ReplicaState::kFinalized;
   absl::StatusOr<std::unique_ptr<ReplicaFile>> file =
-      ReplicaFile::Open(env_->files(), found.volume->PathOf(id), LocalFileSystem::OpenMode::kRead, boot_id_);
-  if (KindOf(file.status()) == ErrorKind::kReplicaNotFound && !Find(id)) return ReplicaNotFound(id);
-  if (!file.ok()) return MarkCorrupt(found, std::string(file.status().message()));
+      ReplicaFile::Open(env_->files(), found.volume->PathOf(ours.id), LocalFileSystem::OpenMode::kRead, boot_id_);
+  if (KindOf(file.status()) == ErrorKind::kCorruptMetadata) return std::string(file.status().message());
+  RETURN_IF_ERROR(file.status());
   const std::vector<ReplicaSlot> slots = (*file)->ValidSlots();
-  if (slots.empty() || (finalized && slots.front().length != ours.length)) return MarkCorrupt(found, "its slots do not speak of it");
+  if (slots.empty() || (finalized && slots.front().length != ours.length)) return std::string("its slots do not speak of it");
   const uint32_t partial_checksum = finalized ? slots.front().partial_checksum : found.partial_checksum;
   const uint64_t whole = ours.length - ours.length % (*file)->header().bytes_per_checksum;
-  const absl::StatusOr<uint64_t> verified = VerifyWholeChunks(**file, 0, whole);
-  if (!verified.ok()) return MarkCorrupt(found, std::string(verified.status().message()));
-  if (*verified != whole) return MarkCorrupt(found, fmt::format("the chunk at byte {} does not match its checksum", *verified));
-  const absl::StatusOr<bool> partial = VerifyPartialChunk(**file, ours.length, partial_checksum);
-  if (!partial.ok()) return MarkCorrupt(found, std::string(partial.status().message()));
-  if (!*partial) return MarkCorrupt(found, "its last partial chunk does not match its checksum");
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t verified, VerifyWholeChunks(**file, 0, whole));
+  if (verified != whole) return fmt::format("the chunk at byte {} does not match its checksum", verified);
+  ASSIGN_OR_RETURN(const bool partial, VerifyPartialChunk(**file, ours.length, partial_checksum));
+  return std::string(partial ? "" : "its last partial chunk does not match its checksum");
 }
 
 absl::Status FileBlockStore::MarkCorrupt(const Found& found, const std::string& why) {
@@ -343,6 +386,18 @@ std::vector<v1::StorageStatistics> FileBlockStore::Statistics() {
     v1::StorageStatistics statistics = volume->Statistics();
     if (gate_.Full()) statistics.set_remaining_bytes(0);
     all.push_back(std::move(statistics));
+  }
+  MutexLock lock(change_mu_);
+  for (const auto& [volume, scanner] : scanners_) {
+    const auto found = std::find_if(all.begin(), all.end(), [uuid = volume->storage_uuid()](const v1::StorageStatistics& statistics) {
+      return statistics.storage_uuid() == uuid;
+    });
+    if (found == all.end() || volume->retired()) continue;
+    found->set_scanned_replicas(scanner->replicas());
+    found->set_scanned_bytes(scanner->bytes());
+    found->set_scan_errors(scanner->errors());
+    const std::optional<absl::Duration> ended = scanner->since_last_round();
+    found->set_last_scan_ms(ended ? absl::ToInt64Milliseconds(*ended) : -1);
   }
   return all;
 }

@@ -10,17 +10,22 @@
 #include "datanode/storage/node_identity.h"
 #include "datanode/storage/open_block_store.h"
 #include "datanode/storage/replica_writer.h"
-#include "datanode/storage/volume.h"
+#include "datanode/storage/scanner.h"
+#include "datanode/storage/volume_set.h"
 
 namespace cairn::datanode {
+
+class VolumeKeeper;
 
 // One file a replica. See BlockStore for the contract, Volume for what a directory holds, ReplicaShard for the locking.
 //
 // A replica lives on one volume, and each volume has its shard of the map: a lookup by id asks the shards one after the other, which is
 // cheap for the dozen volumes of a node and lets a walk of one storage hold nothing of the others.
-class FileBlockStore : public BlockStore, public NodeIdentity {
+class FileBlockStore : public BlockStore, public NodeIdentity, public ChangeableVolumes {
  public:
-  FileBlockStore(Env* env, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes, VersionRecord identity);
+  FileBlockStore(Env* env, EventLog* events, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes,
+                 VersionRecord identity);
+  ~FileBlockStore() override;
 
   absl::StatusOr<Placement> Place(const CreateOptions& options) override;
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> CreateRbw(const Placement& placement, BlockId id, GenerationStamp stamp,
@@ -51,14 +56,27 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   absl::Duration oldest_pending_deletion() const override;
   DiskQueue disk_queue() const override;
   size_t replica_count() const override { return gate_.count(); }
+  void SetVolumeObserver(VolumeObserver observer) override;
+  void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) override;
+  void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) override;
 
   VersionRecord Get() const override;
   absl::Status AdoptCluster(std::string cluster_id, std::string pool_id) override;
   absl::Status RememberEpoch(Epoch epoch) override;
   absl::Status RememberIds(BlockId next_block, GenerationStamp next_stamp) override;
 
+  static bool Better(const ReplicaRecord& a, const ReplicaRecord& b);  // Of two replicas of one block.
   // At start, after the scans: of two replicas of one block the better one stays. Counts what is there.
   void SettleDuplicates();
+
+  // For VolumeKeeper, on its executor; all block on the disk.
+  const VolumeSet& Volumes() const { return volumes_; }
+  // Makes a volume of that directory. The error names it.
+  absl::Status AddVolume(const std::string& directory);
+  // Numbers REMOVED; whatever still uses the volume finds it failed.
+  void RemoveVolume(Volume* volume);
+  // In the place of a volume that has failed, whose disk works again.
+  absl::Status BringBack(Volume* failed);
 
  private:
   struct Found {
@@ -68,6 +86,9 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
     GenerationStamp recovery_id;  // Of a RUR.
   };
   Volume* VolumeOf(const std::string& storage_uuid) const;
+  void StartScanner(Volume* volume) ABSL_LOCKS_EXCLUDED(change_mu_);
+  void Publish(std::unique_ptr<Volume> volume);
+  void DropWorseCopies(Volume* added);
   std::optional<Found> Find(BlockId id) const;
   absl::StatusOr<Found> FindHealthy(BlockId id) const;
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(const Placement& placement, BlockId id, GenerationStamp stamp, ReplicaState state,
@@ -78,6 +99,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
                                                              uint64_t min_bytes, uint64_t max_bytes);
   absl::Status RestampFinalized(const Found& found, GenerationStamp new_stamp);
   absl::Status MarkCorrupt(const Found& found, const std::string& why);
+  absl::StatusOr<std::string> WhatIsWrong(const Found& found);
   // Takes that exact replica out of the map, with its DROPPED, and ends its writer; its file is then the caller's to remove. Nothing if
   // there is no such replica or `voided` says so inside the critical section; then KEPT answers the command, if one is given.
   std::optional<Deleter::File> Drop(Volume* volume, BlockId id, GenerationStamp stamp, const absl::AnyInvocable<bool() const>* voided,
@@ -85,10 +107,17 @@ class FileBlockStore : public BlockStore, public NodeIdentity {
   absl::Status WriteIdentity();
 
   Env* const env_;
+  EventLog* const events_;
   const uint64_t max_block_bytes_;
   const BootId boot_id_;
   CreationGate gate_;  // Has its own lock.
-  const std::vector<std::unique_ptr<Volume>> volumes_;
+  VolumeSet volumes_;  // Added to by the constructor, then by the keeper.
+  Mutex change_mu_;
+  BlockStoreOptions options_ ABSL_GUARDED_BY(change_mu_);  // As changed.
+  VolumeObserver observer_ ABSL_GUARDED_BY(change_mu_);
+  std::vector<std::pair<Volume*, std::unique_ptr<Scanner>>> scanners_ ABSL_GUARDED_BY(change_mu_);
+  Random random_ ABSL_GUARDED_BY(change_mu_);
+  std::unique_ptr<VolumeKeeper> keeper_;  // Constant until the destructor; thread-safe.
   mutable Mutex identity_mu_;
   VersionRecord identity_ ABSL_GUARDED_BY(identity_mu_);
   VersionRecord written_ ABSL_GUARDED_BY(identity_mu_);

@@ -67,6 +67,27 @@ absl::Status TooManyFailed(const BlockStoreOptions& options, size_t failed, cons
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
+                                                   const std::string& directory, size_t index, const BootId& boot_id) {
+  // Before anything is written into it.
+  if (const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION"); json.ok()) {
+    ASSIGN_OR_RETURN(const VersionRecord record, DecodeVersion(*json));
+    RETURN_IF_ERROR(Join(node, record, directory, node.cluster_id));
+  }
+  node.storage_uuid = env->NewRandom().Uuid();
+  const VolumeOptions volume_options{.directory = directory,
+                                     .index = index,
+                                     .reserved_bytes = options.reserved_bytes,
+                                     .format_empty = options.format_empty,
+                                     .deleter = options.deleter};
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, Volume::Open(env, events, volume_options, node));
+  const ScanResult scan = ScanVolume(volume.get(), boot_id, node.pool_id);
+  RETURN_IF_ERROR(Annotate(scan.status, fmt::format("scanning data directory {}", directory)));
+  log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", directory, scan.replicas,
+            scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+  return volume;
+}
+
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events) {
   if (options.directories.empty()) return MakeError(ErrorKind::kInvalidArgument, "dfs.datanode.data.dir names no directory");
   if (options.max_block_bytes == 0 || options.max_block_bytes > kMaxCapacity) {
@@ -122,35 +143,39 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
     volumes[i]->Fail(why);
   }
   node.storage_uuid.clear();
-  auto store = std::make_unique<FileBlockStore>(env, options, std::move(volumes), node);
+  auto store = std::make_unique<FileBlockStore>(env, events, options, std::move(volumes), node);
   store->SettleDuplicates();
   opened.identity = store.get();
+  opened.volumes = store.get();
   opened.store = std::move(store);
   return opened;
 }
 
+bool FileBlockStore::Better(const ReplicaRecord& a, const ReplicaRecord& b) {
+  if (a.corrupt() != b.corrupt()) return !a.corrupt();
+  if (a.stamp() != b.stamp()) return a.stamp() > b.stamp();
+  if ((a.state() == ReplicaState::kFinalized) != (b.state() == ReplicaState::kFinalized)) return a.state() == ReplicaState::kFinalized;
+  return a.length() >= b.length();
+}
+
 void FileBlockStore::SettleDuplicates() {
-  const auto better = [](const ReplicaRecord& a, const ReplicaRecord& b) {
-    if (a.corrupt() != b.corrupt()) return !a.corrupt();
-    if (a.stamp() != b.stamp()) return a.stamp() > b.stamp();
-    if ((a.state() == ReplicaState::kFinalized) != (b.state() == ReplicaState::kFinalized)) return a.state() == ReplicaState::kFinalized;
-    return a.length() >= b.length();
-  };
-  for (size_t i = 0; i < volumes_.size(); ++i) {
-    for (size_t j = i + 1; j < volumes_.size(); ++j) {
-      MutexLock lock_a(volumes_[i]->shard().mu);
-      MutexLock lock_b(volumes_[j]->shard().mu);
-      ReplicaIndex& a = volumes_[i]->shard().replicas;
-      ReplicaIndex& b = volumes_[j]->shard().replicas;
+  std::vector<Volume*> volumes;
+  for (Volume* volume : volumes_) volumes.push_back(volume);
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    for (size_t j = i + 1; j < volumes.size(); ++j) {
+      MutexLock lock_a(volumes[i]->shard().mu);
+      MutexLock lock_b(volumes[j]->shard().mu);
+      ReplicaIndex& a = volumes[i]->shard().replicas;
+      ReplicaIndex& b = volumes[j]->shard().replicas;
       for (auto at = a.begin(); at != a.end();) {
         const auto twin = b.find(at->first);
         if (twin == b.end()) {
           ++at;
           continue;
         }
-        const bool keep_first = better(at->second, twin->second);
+        const bool keep_first = Better(at->second, twin->second);
         const ReplicaRecord& worse = keep_first ? twin->second : at->second;
-        Volume* holder = (keep_first ? volumes_[j] : volumes_[i]).get();
+        Volume* holder = keep_first ? volumes[j] : volumes[i];
         holder->CountReplica(-1);
         holder->deleter().Add({.id = at->first, .stamp = worse.stamp(), .length = worse.length(), .used_bytes = worse.used_bytes()});
         if (keep_first) {

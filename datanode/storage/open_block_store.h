@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "datanode/storage/deleter.h"
 #include "datanode/storage/event_log.h"
 #include "datanode/storage/node_identity.h"
+#include "datanode/storage/scanner_options.h"
 #include "datanode/storage/start_up_scan.h"
 
 namespace cairn::datanode {
@@ -24,14 +26,31 @@ struct BlockStoreOptions {
   bool format_empty = true;               // Make volumes of empty or absent directories.
   std::string cluster_id;                 // If set, directories of any other cluster are refused.
   DeleterOptions deleter;
+  ScannerOptions scanner;
+  VolumeKeeperOptions keeper;
+};
+
+// What may change while a node runs. Part of a store; outlived by it. Thread-safe.
+class ChangeableVolumes {
+ public:
+  virtual ~ChangeableVolumes() = default;
+  // Makes exactly these directories the volumes: new ones are added, those that are not named are drained of writers and REMOVED. `done`,
+  // once, on a thread of the store: what could not be done, directory by directory; the rest is.
+  virtual void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) = 0;
+  virtual void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) = 0;
 };
 
 struct OpenedBlockStore {
   std::unique_ptr<BlockStore> store;
-  NodeIdentity* identity = nullptr;   // Part of the store.
-  std::vector<ScanResult> scans;      // One a volume, in the order of the directories.
-  std::vector<std::string> failures;  // Directories that could not be used, and were tolerated.
+  NodeIdentity* identity = nullptr;      // Part of the store.
+  ChangeableVolumes* volumes = nullptr;  // Part of the store.
+  std::vector<ScanResult> scans;         // One a volume, in the order of the directories.
+  std::vector<std::string> failures;     // Directories that could not be used, and were tolerated.
 };
+
+// One more volume of a node that runs: of `directory`, which may be empty, with its replicas found. Blocks. The error names the directory.
+absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
+                                                   const std::string& directory, size_t index, const BootId& boot_id);
 
 // Locks the directories, checks that they belong together, and scans them, each on its volume's disk executor, all at once. Blocks; not
 // from an executor's task. The error names the directory and what to do about it. Writers and readers must be gone before the store is.

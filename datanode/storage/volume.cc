@@ -34,7 +34,9 @@ absl::Status MakeDirectoriesDurably(LocalFileSystem& files, const std::string& p
   return absl::OkStatus();
 }
 
-bool IsOurs(const std::string& name) { return name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK"); }
+bool IsOurs(const std::string& name) {
+  return name.starts_with("probe") || name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK");
+}
 
 }  // namespace
 
@@ -163,6 +165,62 @@ void Volume::Fail(const absl::Status& why) {
   for (const auto& writer : writers) writer->Stop();
 }
 
+absl::Status Volume::Probe() {
+  LocalFileSystem& files = env_->files();
+  // An unmounted disk leaves an empty directory that can be written very well.
+  ASSIGN_OR_RETURN(const std::string json, files.ReadWhole(directory() + "/VERSION"));
+  ASSIGN_OR_RETURN(const VersionRecord record, DecodeVersion(json));
+  if (record.storage_uuid != storage_uuid_) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} holds storage {} now", directory(), record.storage_uuid));
+  }
+  const std::string path = directory() + "/probe";
+  const std::string content = fmt::format("{}\n", absl::ToUnixNanos(env_->clock().WallNow()));
+  RETURN_IF_ERROR(files.WriteWhole(path, content));
+  ASSIGN_OR_RETURN(const std::string read, files.ReadWhole(path));
+  RETURN_IF_ERROR(files.Remove(path));
+  RETURN_IF_ERROR(files.List(directory() + "/blocks").status());
+  if (read != content) return MakeError(ErrorKind::kChecksum, fmt::format("{} does not read as it was written", path));
+  return absl::OkStatus();
+}
+
+void Volume::Retire(bool removed) {
+  std::vector<std::shared_ptr<WriterLink>> writers;
+  {
+    MutexLock lock(shard_.mu);
+    failed_.store(true, std::memory_order_release);
+    retired_.store(true, std::memory_order_release);
+    for (const auto& [id, record] : shard_.replicas) {
+      if (record.open() == nullptr || record.open()->writer == nullptr) continue;
+      record.open()->writer->Revoke();
+      writers.push_back(record.open()->writer);
+    }
+    shard_.replicas.clear();
+    if (removed) {
+      v1::ReportEvent event;
+      event.set_type(v1::STORAGE_STATE_CHANGED);
+      event.set_storage_uuid(storage_uuid_);
+      event.set_storage_state(v1::REMOVED);
+      events_->Append(std::move(event));
+    }
+  }
+  for (const auto& writer : writers) writer->Stop();
+  lock_.reset();
+}
+
+size_t Volume::CountWriters() {
+  MutexLock lock(shard_.mu);
+  size_t writers = 0;
+  for (const auto& [id, record] : shard_.replicas)
+    writers += record.open() != nullptr && record.open()->writer != nullptr && !record.open()->writer->revoked() ? 1 : 0;
+  return writers;
+}
+
+double Volume::fullness() const {
+  const uint64_t used = used_bytes();
+  const uint64_t all = used + remaining_bytes();
+  return all == 0 ? 1 : static_cast<double>(used) / static_cast<double>(all);
+}
+
 std::string Volume::failure() const {
   MutexLock lock(failure_mu_);
   return failure_;
@@ -225,10 +283,15 @@ v1::StorageStatistics Volume::Statistics() const {
   statistics.set_state(failed() ? v1::FAILED : v1::HEALTHY);
   statistics.set_capacity_bytes(Less(capacity_.load(std::memory_order_relaxed), options_.reserved_bytes));
   statistics.set_used_bytes(used_bytes());
-  statistics.set_remaining_bytes(remaining_bytes());
+  statistics.set_remaining_bytes(leaving() ? 0 : remaining_bytes());
   statistics.set_replicas(replicas_.load(std::memory_order_relaxed));
   statistics.set_directory(directory());
   statistics.set_read_only(!failed() && remaining_bytes() < kLeastRoom);
+  if (failed()) statistics.set_failure(failure());
+  statistics.set_pending_deletion_blocks(deleter_->pending_blocks());
+  statistics.set_pending_deletion_bytes(deleter_->pending_bytes());
+  statistics.set_queue_depth(static_cast<uint32_t>(disk_->QueueDepth()));
+  statistics.set_last_scan_ms(-1);
   return statistics;
 }
 

@@ -31,7 +31,8 @@ struct VolumeOptions {
 //
 // Owns its shard of the replica map, its disk executor (all that writes and syncs runs there, so that one sync for many has its place) and
 // its deleter. Full is not failed: it stops taking bytes and still serves. A failed write, sync or read of a directory fails it for good:
-// its rows stop counting, its writers end, nothing is tried again.
+// its rows stop counting, its writers end, nothing is tried again. Should the disk come back, another Volume is made of the directory
+// (volume_keeper.h), and this one is retired: it stays where it is, for whoever still holds it, and does nothing more.
 //
 // Counters are atomics, memory only; calls marked (disk) block.
 class Volume {
@@ -61,8 +62,19 @@ class Volume {
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Numbers the event and revokes every writer. The first call acts. Any thread, no shard lock held.
-  void Fail(const absl::Status& why);
+  void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(shard_.mu);
   std::string failure() const ABSL_LOCKS_EXCLUDED(failure_mu_);
+  // (disk) Whether the directory can be written, synced and read just now, by a file of its own. Any executor.
+  absl::Status Probe();
+  // Fails it, if it has not, forgets its replicas, and lets go of the directory. With `removed`, numbers its REMOVED. Any thread.
+  void Retire(bool removed);
+  // So that another Volume can be made of it. Only of one that has failed.
+  void ReleaseDirectory() { lock_.reset(); }
+  bool retired() const { return retired_.load(std::memory_order_acquire); }
+  // One that is to be taken out gets no new replicas; those that are being written go on.
+  void SetLeaving(bool leaving = true) { leaving_.store(leaving, std::memory_order_relaxed); }
+  bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
+  size_t CountWriters() ABSL_LOCKS_EXCLUDED(shard_.mu);
 
   // Space. Used grows with what is written; a reservation holds room for what a writer said it would write.
   bool TryGrow(uint64_t bytes, uint64_t own_reservation);  // False: no room.
@@ -75,6 +87,9 @@ class Volume {
   uint64_t remaining_bytes() const;
   absl::Status FullError(const std::string& what) const;
   v1::StorageStatistics Statistics() const;  // Without `replicas`.
+
+  // How full, of what it may hold: 0 to 1.
+  double fullness() const;
 
   void CountReplica(int64_t change) { replicas_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed); }
 
@@ -95,11 +110,13 @@ class Volume {
   Env* const env_;
   EventLog* const events_;
   const VolumeOptions options_;
-  std::unique_ptr<DirectoryLock> lock_;  // Constant after Open.
+  std::unique_ptr<DirectoryLock> lock_;  // Constant between Open and Retire.
   VersionRecord version_;                // As read at open; then constant.
   std::string storage_uuid_;             // Constant after Open.
   ReplicaShard shard_;                   // Has its own lock.
   std::atomic<bool> failed_{false};
+  std::atomic<bool> retired_{false};
+  std::atomic<bool> leaving_{false};
   mutable Mutex failure_mu_;
   std::string failure_ ABSL_GUARDED_BY(failure_mu_);
   std::atomic<uint64_t> used_{0};

@@ -6,11 +6,11 @@
 
 #include "common/api/admin.h"
 #include "common/env/clock.h"
-#include "namenode/reclaimer.h"
+#include "common/reconfiguration.h"
 #include "namenode/checkpoints.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace_access.h"
-#include "namenode/reconfiguration.h"
+#include "namenode/reclaimer.h"
 #include "namenode/replicas/replica_plane.h"
 
 namespace cairn::namenode {

@@ -131,7 +131,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
   // An operator has confirmed that what a rolled-back namespace does not know may be deleted: the end of Options::keep_unknown_replicas.
   virtual void DeleteUnknownReplicas() {}
 
-  // What the report streams have said of a storage's replicas, by block id. Blocks on the disk; nothing for a storage that never registered.
+  // What the report streams have said of a storage's replicas, by block id. May read the disk; nothing for one that never registered.
   virtual absl::StatusOr<std::vector<ReplicaRow>> RowsOn(const std::string& storage_uuid) const {
     static_cast<void>(storage_uuid);
     return std::vector<ReplicaRow>();

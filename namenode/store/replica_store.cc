@@ -181,9 +181,9 @@ struct ReplicaStore::Impl {
   static constexpr size_t kMostDamaged = 500;
   Mutex damaged_mu;
   absl::btree_set<std::pair<StorageNumber, BlockId>> damaged ABSL_GUARDED_BY(damaged_mu);
-  std::unique_ptr<rocksdb::DB> db;
-  std::vector<rocksdb::ColumnFamilyHandle*> tables;
-  bool simulated = false;
+  std::unique_ptr<rocksdb::DB> db;                   // Constant once it is open.
+  std::vector<rocksdb::ColumnFamilyHandle*> tables;  // Constant once it is open.
+  bool simulated = false;                            // Constant once it is open.
 
   ~Impl() {
     for (rocksdb::ColumnFamilyHandle* table : tables)

@@ -15,11 +15,15 @@ using ::testing::HasSubstr;
 class ReconfigVerbTest : public ::testing::Test {
  protected:
   ReconfigVerbTest() {
-    verbs_.push_back(ReconfigVerb([this](const HostPort& namenode, v1::ReconfigureRequest request) {
-      asked_ = namenode;
-      action_ = request.action();
-      return answer_;
-    }));
+    const auto ask = [this](const std::string& kind) {
+      return [this, kind](const HostPort& node, const v1::ReconfigureRequest& request) {
+        kind_ = kind;
+        asked_ = node;
+        action_ = request.action();
+        return answer_;
+      };
+    };
+    verbs_.push_back(ReconfigVerb(ask("namenode"), ask("datanode")));
     shell_.out = &out_;
     shell_.err = &err_;
   }
@@ -37,6 +41,7 @@ class ReconfigVerbTest : public ::testing::Test {
   }
 
   absl::StatusOr<v1::ReconfigureResponse> answer_ = v1::ReconfigureResponse();
+  std::string kind_;
   HostPort asked_;
   int action_ = -1;
   std::ostringstream out_, err_;
@@ -67,6 +72,21 @@ TEST_F(ReconfigVerbTest, StatusSaysWhatWasChangedAndWhatWasNot) {
             "Reconfiguring status for node [nn1:8021]: started at Sat Nov 29 12:00:00 UTC 2025 and finished at Sat Nov 29 12:00:01 UTC "
             "2025.\nSUCCESS: Changed property dfs.replication\n\tFrom: \"1\"\n\tTo: \"2\"\n"
             "FAILED: Change property dfs.heartbeat.interval\n\tFrom: \"1\"\n\tTo: \"2\"\n\tError: it is taken over at a restart only.\n");
+}
+
+TEST_F(ReconfigVerbTest, DatanodeIsAskedItselfAndSaysWhatItCouldNotDo) {
+  EXPECT_EQ(Run({"-reconfig", "datanode", "dn1:9868", "start"}), kSuccess);
+  EXPECT_EQ(kind_, "datanode");
+  EXPECT_EQ(asked_.port, 9868);
+  AddChange("dfs.datanode.data.dir", true);
+  answer_->set_error("data directory /x: does not exist");
+  answer_->set_started_ms(1);
+  EXPECT_EQ(Run({"-reconfig", "datanode", "dn1:9868", "start"}), kFailure);
+  EXPECT_EQ(err_.str(), "reconfig: node [dn1:9868]: data directory /x: does not exist\n");
+  EXPECT_EQ(Run({"-reconfig", "datanode", "dn1:9868", "status"}), kSuccess);
+  EXPECT_THAT(out_.str(), HasSubstr("FAILED: data directory /x: does not exist\nSUCCESS: Changed property dfs.datanode.data.dir"));
+  EXPECT_EQ(Run({"-reconfig", "namenode", "nn1:8021", "status"}), kSuccess);
+  EXPECT_EQ(kind_, "namenode");
 }
 
 TEST_F(ReconfigVerbTest, ListsProperties) {

@@ -73,6 +73,30 @@ TEST_F(DeleterTest, YieldsToForegroundWorkButNotForEver) {
   EXPECT_EQ(removed_.size(), 2u);
 }
 
+// So that a mass of them does not take days on a disk that is never idle.
+TEST_F(DeleterTest, YieldsTheLessTheMoreWaits) {
+  Start({.unlinks_per_second = 1e6, .bytes_per_second = 1e12});
+  busy_ = true;
+  for (uint64_t i = 1; i <= 20'000; ++i) deleter_->Add(File(i));
+  world_.RunFor(absl::Seconds(2));
+  const size_t first = removed_.size();
+  EXPECT_GE(first, 150u);   // 21 times as fast as a few would go.
+  EXPECT_LE(first, 1000u);  // And still gives way.
+  world_.RunFor(absl::Minutes(10));
+  EXPECT_TRUE(removed_.size() > 15'000 || deleter_->pending_blocks() < 5'000);
+  EXPECT_GT(deleter_->pending_blocks(), 0u);
+}
+
+TEST_F(DeleterTest, TakesAnotherPaceOver) {
+  Start({.unlinks_per_second = 1, .bytes_per_second = 1e12});
+  for (uint64_t i = 1; i <= 100; ++i) deleter_->Add(File(i));
+  world_.RunFor(absl::Milliseconds(1500));
+  EXPECT_EQ(removed_.size(), 2u);
+  deleter_->SetOptions({.unlinks_per_second = 1000, .bytes_per_second = 1e12});
+  world_.RunFor(absl::Seconds(3));
+  EXPECT_EQ(removed_.size(), 100u);
+}
+
 TEST_F(DeleterTest, WaitsWhileItsFaultPointBlocksAndGoesOnAfterwards) {
   Start({});
   ASSERT_THAT(ArmFault("datanode.deleter.unlink", "block"), IsOk());

@@ -1,110 +1,9 @@
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "datanode/lanes/namenode_lanes.h"
-#include "tests/datanode/fake_namenode.h"
-#include "tests/datanode/storage_fixture.h"
+#include "tests/datanode/lanes_fixture.h"
 
 namespace cairn::datanode::testing {
 namespace {
 
 using ::testing::SizeIs;
-
-class LanesTest : public StorageTest {
- protected:
-  void SetUp() override {
-    OpenWithoutAdopting();
-    options_lanes_.identity = {.datanode_uuid = identity().Get().datanode_uuid, .incarnation = Incarnation(42)};
-  }
-  ~LanesTest() override { lanes_.reset(); }
-
-  void Start() {
-    NamenodeLanes::Callbacks callbacks;
-    callbacks.active_streams = [] { return 3u; };
-    callbacks.transfer = [this](v1::CommandDown::Transfer transfer, CommandLane::TransferDone done) {
-      transfers_.emplace_back(std::move(transfer), std::move(done));
-    };
-    callbacks.recover = [this](v1::CommandDown::Recover recover, CommandLane::RecoverDone done) {
-      recoveries_.emplace_back(std::move(recover), std::move(done));
-    };
-    callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { keys_ = std::move(keys); };
-    callbacks.shutdown = [this](std::string reason) { shutdown_ = std::move(reason); };
-    callbacks.refused = [this](absl::Status status) { refused_ = std::move(status); };
-    callbacks.other_cluster = [this](absl::Status status) { other_cluster_ = std::move(status); };
-    lanes_ = std::make_unique<NamenodeLanes>(
-        options_lanes_, process_,
-        NamenodeLanes::Channels{.registration = &namenode_, .heartbeat = &namenode_, .report = &namenode_, .command = &namenode_},
-        opened_.store.get(), opened_.identity, events_.get(), std::move(callbacks));
-    lanes_->Start();
-    world_.RunFor(absl::Milliseconds(1));
-  }
-  // Answers the newest Hello so that events flow from `from` on.
-  void Resume(uint64_t from = 1) {
-    v1::ReportDown down;
-    down.mutable_resume()->set_from(from);
-    namenode_.reports.back()->Say(down);
-    Run();
-  }
-  void Walk(std::vector<std::string> storages, uint64_t from = 1) {
-    v1::ReportDown down;
-    down.mutable_walk()->set_from(from);
-    for (std::string& storage : storages) down.mutable_walk()->add_storage_uuids(std::move(storage));
-    namenode_.reports.back()->Say(down);
-    Run();
-  }
-  void Acknowledge(uint64_t applied, uint64_t durable) {
-    v1::ReportDown down;
-    down.mutable_acknowledgement()->set_applied(applied);
-    down.mutable_acknowledgement()->set_durable(durable);
-    namenode_.reports.back()->Say(down);
-    Run();
-  }
-  void Run() { world_.RunFor(absl::Milliseconds(20)); }
-  // Events heard on the newest report stream.
-  std::vector<v1::ReportEvent> Heard() {
-    std::vector<v1::ReportEvent> events;
-    for (const v1::ReportUp& up : namenode_.reports.back()->heard) {
-      for (const v1::ReportEvent& event : up.events().events()) events.push_back(event);
-    }
-    return events;
-  }
-  v1::CommandDown Command(v1::CommandClass command_class, uint64_t epoch = 5, uint64_t incarnation = 42) {
-    v1::CommandDown command;
-    command.set_epoch(epoch);
-    command.set_incarnation(incarnation);
-    command.set_command_class(command_class);
-    return command;
-  }
-  v1::CommandDown InvalidateOf(std::vector<BlockId> blocks, uint64_t epoch = 5, uint64_t incarnation = 42) {
-    v1::CommandDown command = Command(v1::RECLAIM, epoch, incarnation);
-    for (const BlockId block : blocks) {
-      v1::InvalidateReplica* replica = command.mutable_invalidate()->add_replicas();
-      replica->set_storage_uuid(storage());
-      replica->set_block_id(block.value());
-      replica->set_generation_stamp(kStamp.value());
-      replica->set_command_id(block.value());
-    }
-    return command;
-  }
-  std::vector<v1::CommandUp::Outcome> Outcomes() {
-    std::vector<v1::CommandUp::Outcome> outcomes;
-    for (const v1::CommandUp& up : namenode_.commands.back()->heard) {
-      if (up.has_outcome()) outcomes.push_back(up.outcome());
-    }
-    return outcomes;
-  }
-
-  NamenodeLanes::Options options_lanes_;
-  FakeNamenode namenode_{&world_.clock()};
-  std::vector<std::pair<v1::CommandDown::Transfer, CommandLane::TransferDone>> transfers_;
-  std::vector<std::pair<v1::CommandDown::Recover, CommandLane::RecoverDone>> recoveries_;
-  std::vector<v1::BlockTokenKey> keys_;
-  std::string shutdown_;
-  absl::Status refused_;
-  absl::Status other_cluster_;
-  std::unique_ptr<NamenodeLanes> lanes_;
-};
 
 TEST_F(LanesTest, RegistrationAdoptsClusterEpochAndKeysThenTheOtherLanesStart) {
   namenode_.register_response.add_keys()->set_id(7);
@@ -200,17 +99,6 @@ TEST_F(LanesTest, HeartbeatsKeepTheirScheduleWhileAnswersAreHeldBack) {
   EXPECT_GT(lanes_->heartbeat().answered(), answered);
 }
 
-TEST_F(LanesTest, HeldHeartbeatAnswersDelayNoReport) {
-  Start();
-  Resume();
-  ASSERT_THAT(ArmFault("datanode.heartbeat.answer", "block"), IsOk());
-  world_.RunFor(absl::Seconds(5));
-  const SteadyTime before = world_.Now();
-  Put(kBlock, 100);
-  ASSERT_TRUE(world_.RunUntil([this] { return !Heard().empty() && Heard().back().type() == v1::REPLICA_FINALIZED; }, absl::Seconds(1)));
-  EXPECT_EQ(world_.Now(), before);
-}
-
 TEST_F(LanesTest, HeartbeatAnswersLeadToRegistrationEpochAndIds) {
   Start();
   namenode_.heartbeat_response.set_register_again(true);
@@ -230,125 +118,6 @@ TEST_F(LanesTest, HeartbeatAnswersLeadToRegistrationEpochAndIds) {
   EXPECT_THAT(namenode_.registrations, SizeIs(3));
 }
 
-TEST_F(LanesTest, EventsLeaveStrictlyByNumberAndAreForgottenWhenDurable) {
-  Start();
-  EXPECT_EQ(namenode_.reports[0]->heard[0].hello().last(), 1u);  // The mark.
-  Resume();
-  for (uint64_t i = 0; i < 20; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
-  Run();
-  const auto heard = Heard();
-  ASSERT_THAT(heard, SizeIs(41));
-  for (size_t i = 0; i < heard.size(); ++i) EXPECT_EQ(heard[i].number(), i + 1);
-  Acknowledge(41, 30);
-  EXPECT_EQ(events().first_kept(), 31u);
-  // A broken stream goes on where the NameNode says.
-  namenode_.reports.back()->Break();
-  world_.RunFor(absl::Seconds(2));
-  ASSERT_THAT(namenode_.reports, SizeIs(2));
-  EXPECT_EQ(namenode_.reports[1]->heard[0].hello().first_kept(), 31u);
-  EXPECT_EQ(namenode_.reports[1]->heard[0].hello().last(), 41u);
-  Resume(35);
-  EXPECT_EQ(Heard().front().number(), 35u);
-  EXPECT_THAT(Heard(), SizeIs(7));
-}
-
-TEST_F(LanesTest, MessageHoldsAtMostAThousandEventsAndASlowStreamIsNotFlooded) {
-  Start();
-  for (uint64_t i = 0; i < 3000; ++i) store().MarkEpoch(Epoch(5));
-  namenode_.reports.back()->queued = 100;
-  Resume();
-  EXPECT_TRUE(Heard().empty());
-  namenode_.reports.back()->queued = 0;
-  Run();
-  EXPECT_THAT(Heard(), SizeIs(3001));
-  for (const v1::ReportUp& up : namenode_.reports.back()->heard) {
-    EXPECT_LE(up.events().events_size(), 1000);
-    EXPECT_LE(up.ByteSizeLong(), 66u << 10);
-  }
-}
-
-TEST_F(LanesTest, WalkKeepsAtMostEightRangesUnappliedAndAnswersExpansionsFirst) {
-  Start();
-  for (uint64_t i = 0; i < 20'000; ++i) Put(BlockId(kBlock.value() + 16 * i), 0, kStamp, false);
-  const uint64_t before = events().last();
-  Resume(before + 1);
-  v1::ReportDown request;
-  request.mutable_walk()->add_storage_uuids(storage());
-  namenode_.reports.back()->Say(request);
-  Run();
-  ASSERT_THAT(Heard(), SizeIs(8));
-  v1::ReportDown expand;
-  expand.mutable_expand()->set_storage_uuid(storage());
-  expand.mutable_expand()->set_first_id(kBlock.value());
-  expand.mutable_expand()->set_end_id(kBlock.value() + 16 * 10);
-  namenode_.reports.back()->Say(expand);
-  Acknowledge(before + 8, before);
-  ASSERT_GT(Heard().size(), 9u);
-  EXPECT_TRUE(Heard()[8].range().expanded());
-  EXPECT_FALSE(Heard()[9].range().expanded());
-  for (int i = 0; i < 10; ++i) Acknowledge(events().last(), before);
-  EXPECT_TRUE(Heard().back().range().last());
-  EXPECT_EQ(Heard().back().range().first_id(), 0u);
-  EXPECT_EQ(lanes_->report().walks_done(), 1u);
-}
-
-TEST_F(LanesTest, RangesThatAreSentAgainWaitForOneAnotherToo) {
-  Start();
-  for (uint64_t i = 0; i < 30'000; ++i) Put(BlockId(kBlock.value() + 16 * i), 0, kStamp, false);
-  const uint64_t before = events().last();
-  Walk({}, before + 1);
-  for (int i = 0; i < 20; ++i) Acknowledge(events().last(), 0);  // Applied, and never durable.
-  const uint64_t after = events().last();
-  ASSERT_GE(after, before + 30);
-  namenode_.reports.back()->Break();
-  world_.RunFor(absl::Seconds(2));
-  Put(BlockId(kBlock.value() - 16), 10);
-  Resume(before + 1);  // It has lost them all.
-  EXPECT_THAT(Heard(), SizeIs(8));
-  Acknowledge(before + 3, 0);
-  EXPECT_THAT(Heard(), SizeIs(11));
-  for (int i = 0; i < 20; ++i) Acknowledge(Heard().back().number(), 0);
-  EXPECT_EQ(Heard().back().type(), v1::REPLICA_FINALIZED);
-  for (size_t i = 0; i < Heard().size(); ++i) EXPECT_EQ(Heard()[i].number(), before + 1 + i);
-}
-
-TEST_F(LanesTest, EventsOfANamenodeThatIsLongAwayCollapseIntoAWalk) {
-  events_limit_ = 50;
-  Close();
-  OpenWithoutAdopting();
-  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
-  Start();
-  Resume();
-  namenode_.reports.back()->Break();
-  for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
-  EXPECT_EQ(events().kept(), 50u);
-  world_.RunFor(absl::Seconds(2));
-  const v1::ReportHello hello = namenode_.reports.back()->heard[0].hello();
-  EXPECT_EQ(hello.first_kept(), events().last() - 49);
-  Walk({}, hello.first_kept());
-  ASSERT_GT(Heard().size(), 50u);  // The walk's own ranges have pushed out nothing that was still to be said.
-  EXPECT_EQ(Heard().front().number(), hello.first_kept());
-  EXPECT_TRUE(Heard().back().range().last());
-  EXPECT_EQ(Heard().back().range().finalized(), 100u);
-}
-
-// A slow NameNode, not an absent one: what is gone is noticed in the middle of a stream.
-TEST_F(LanesTest, EventThatFellOutOfTheLogWhileStreamingOpensTheStreamAgain) {
-  events_limit_ = 50;
-  Close();
-  OpenWithoutAdopting();
-  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
-  Start();
-  Resume();
-  namenode_.reports.back()->queued = 100;
-  for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
-  Run();
-  namenode_.reports.back()->queued = 0;
-  world_.RunFor(absl::Seconds(2));
-  ASSERT_THAT(namenode_.reports, SizeIs(2));
-  EXPECT_EQ(namenode_.reports[1]->heard[0].hello().first_kept(), events().first_kept());
-}
-
 TEST_F(LanesTest, NothingSpinsWhileAHeartbeatIsLate) {
   Start();
   Resume();
@@ -362,75 +131,6 @@ TEST_F(LanesTest, NothingSpinsWhileAHeartbeatIsLate) {
   namenode_.answer_heartbeats = false;
   EXPECT_LE(tasks_of_30_seconds(), idle + 10);
   EXPECT_LE(idle, 300u);
-}
-
-TEST_F(LanesTest, RejectionOfAClassThatIsNewIsOverWithinTwoHeartbeats) {
-  Start();
-  Resume();
-  v1::ReportDown down;
-  down.mutable_rejection()->set_reject(static_cast<v1::RejectionClass>(9999));
-  namenode_.reports.back()->Say(down);
-  ASSERT_TRUE(world_.RunUntil([this] { return namenode_.reports.size() == 2; }, absl::Seconds(6)));
-  Run();
-  EXPECT_TRUE(namenode_.reports[1]->heard[0].has_hello());
-  Resume();
-  EXPECT_TRUE(lanes_->report().streaming());
-}
-
-TEST_F(LanesTest, AskedToTryAgainForLongItAsksLessOften) {
-  Start();
-  for (int i = 0; i < 8; ++i) {
-    v1::ReportDown down;
-    down.mutable_rejection()->set_reject(v1::RETRY_SAME);
-    const size_t streams = namenode_.reports.size();
-    namenode_.reports.back()->Say(down);
-    ASSERT_TRUE(world_.RunUntil([&] { return namenode_.reports.size() > streams; }, absl::Seconds(13))) << i;
-  }
-  v1::ReportDown down;
-  down.mutable_rejection()->set_reject(v1::RETRY_SAME);
-  const size_t streams = namenode_.reports.size();
-  namenode_.reports.back()->Say(down);
-  world_.RunFor(absl::Seconds(9));
-  EXPECT_EQ(namenode_.reports.size(), streams);
-}
-
-TEST_F(LanesTest, WalkAskedForDuringAWalkGoesRoundOnceMore) {
-  Start();
-  for (uint64_t i = 0; i < 20'000; ++i) Put(BlockId(kBlock.value() + 16 * i), 0, kStamp, false);
-  Walk({}, events().last() + 1);
-  v1::ReportDown request;
-  request.mutable_walk()->add_storage_uuids(storage());
-  namenode_.reports.back()->Say(request);
-  namenode_.reports.back()->Say(request);
-  for (int i = 0; i < 20; ++i) Acknowledge(events().last(), 0);
-  EXPECT_EQ(lanes_->report().walks_done(), 2u);
-}
-
-TEST_F(LanesTest, RejectionsAreObeyedByTheirClass) {
-  Start();
-  const auto reject = [this](v1::RejectionClass rejection) {
-    v1::ReportDown down;
-    down.mutable_rejection()->set_reject(rejection);
-    namenode_.reports.back()->Say(down);
-  };
-  reject(v1::RETRY_SAME);
-  world_.RunFor(absl::Milliseconds(1100));
-  EXPECT_THAT(namenode_.reports, SizeIs(2));
-  for (int i = 0; i < 6; ++i) {
-    const size_t streams = namenode_.reports.size();
-    reject(i % 2 == 0 ? v1::START_AFRESH : static_cast<v1::RejectionClass>(77));
-    ASSERT_TRUE(world_.RunUntil([&] { return namenode_.reports.size() > streams; }, absl::Minutes(6)));
-  }
-  const size_t streams = namenode_.reports.size();
-  reject(v1::START_AFRESH);
-  world_.RunFor(absl::Seconds(30));
-  EXPECT_EQ(namenode_.reports.size(), streams);  // The back-off has grown.
-}
-
-TEST_F(LanesTest, StreamThatIsNotGreetedIsOpenedAgain) {
-  Start();
-  world_.RunFor(absl::Seconds(35));
-  EXPECT_GE(namenode_.reports.size(), 2u);
 }
 
 TEST_F(LanesTest, InvalidationsAreCarriedOutAndCreditIsRefilledAtHalf) {
@@ -450,6 +150,45 @@ TEST_F(LanesTest, InvalidationsAreCarriedOutAndCreditIsRefilledAtHalf) {
   ASSERT_EQ(stream.heard.size(), heard + 1);
   EXPECT_EQ(stream.heard.back().credit().invalidations(), 4u);
   EXPECT_EQ(lanes_->command().invalidations_done(), 4u);
+}
+
+TEST_F(LanesTest, NoMoreInvalidationsAreTakenWhileTheBacklogIsLong) {
+  options_lanes_.command.invalidations = 8;
+  options_lanes_.command.max_backlog = 4;
+  Start();
+  std::vector<BlockId> blocks;
+  for (uint64_t i = 0; i < 8; ++i) {
+    blocks.push_back(BlockId(kBlock.value() + 16 * i));
+    Put(blocks.back(), 10);
+  }
+  ASSERT_THAT(ArmFault("datanode.deleter.unlink", "block"), IsOk());
+  const auto granted = [this] {
+    uint64_t sum = 0;
+    for (const v1::CommandUp& up : namenode_.commands.back()->heard) sum += up.credit().invalidations();
+    return sum;
+  };
+  ASSERT_EQ(granted(), 8u);
+  namenode_.commands.back()->Say(InvalidateOf(blocks));
+  world_.RunFor(absl::Seconds(30));
+  EXPECT_EQ(store().pending_deletion_blocks(), 8u);
+  EXPECT_EQ(namenode_.heartbeats.back().second.pending_deletion_blocks(), 8u);
+  EXPECT_GE(namenode_.heartbeats.back().second.oldest_pending_deletion_ms(), 20'000u);
+  EXPECT_EQ(granted(), 8u);
+  DisarmAllFaults();
+  world_.RunFor(absl::Seconds(2));
+  EXPECT_EQ(granted(), 16u);
+}
+
+TEST_F(LanesTest, KnowsWhenTheNamenodeLastAnswered) {
+  Start();
+  world_.RunFor(absl::Seconds(4));
+  EXPECT_LE(lanes_->heartbeat().since_answer(), absl::Seconds(3));
+  namenode_.heartbeat_status = absl::UnavailableError("cut off");
+  world_.RunFor(absl::Seconds(20));
+  EXPECT_GE(lanes_->heartbeat().since_answer(), absl::Seconds(19));
+  namenode_.heartbeat_status = absl::OkStatus();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_LE(lanes_->heartbeat().since_answer(), absl::Seconds(3));
 }
 
 TEST_F(LanesTest, CommandsBeyondCreditBreakTheStream) {

@@ -48,6 +48,8 @@ class StorageTest : public ::testing::Test {
     EnableFaultPoints();
     options_.directories = {"/data/1"};
     options_.max_block_bytes = 1 << 20;
+    options_.scanner.period = absl::ZeroDuration();  // Nothing happens by itself.
+    options_.keeper.check_interval = absl::InfiniteDuration();
     process_ = machine_->StartProcess();
   }
   ~StorageTest() override {

@@ -225,7 +225,7 @@ TEST_F(VolumeTest, ReplicaLimitMakesTheNodeFull) {
   EXPECT_THAT(store().Place({}), IsOk());
 }
 
-TEST_F(VolumeTest, PlacementTakesTheNamedStorageElseTheEmptiest) {
+TEST_F(VolumeTest, PlacementTakesTheNamedStorageElseOneWithRoom) {
   options_.directories = {"/data/1", "/data/2"};
   Open();
   EXPECT_EQ(store().Place({.storage_uuid = storage(1)})->storage_uuid, storage(1));
@@ -234,7 +234,10 @@ TEST_F(VolumeTest, PlacementTakesTheNamedStorageElseTheEmptiest) {
   auto writer = store().CreateRbw(*placement, kBlock, kStamp, {});
   ASSERT_THAT(writer, IsOk());
   ASSERT_THAT(WritePattern(**writer, 0, 100'000), IsOk());
-  EXPECT_EQ(store().Place({.storage_uuid = "gone"})->storage_uuid, storage(1));
+  int elsewhere = 0;
+  for (int i = 0; i < 100; ++i) elsewhere += store().Place({.storage_uuid = "gone"})->storage_uuid == storage(1) ? 1 : 0;
+  EXPECT_GT(elsewhere, 20);
+  EXPECT_LT(elsewhere, 80);
 }
 
 TEST_F(VolumeTest, OfTwoReplicasOfOneBlockTheBetterStays) {

@@ -1,4 +1,4 @@
-#include "namenode/reconfiguration.h"
+#include "common/reconfiguration.h"
 
 #include <optional>
 
@@ -87,7 +87,7 @@ TEST_F(ReconfigurationTest, ABadFileChangesNothingAndNamesTheLine) {
 }
 
 TEST_F(ReconfigurationTest, LimitsAreReloadableAndAddressesAreNot) {
-  const std::vector<std::string> keys = Reconfiguration::ReloadableKeys();
+  const std::vector<std::string> keys = reconfiguration_.ReloadableKeys();
   EXPECT_THAT(keys, Contains("dfs.namenode.fs-limits.max-directory-items"));
   EXPECT_THAT(keys, Contains("dfs.namenode.resource.du.reserved"));
   EXPECT_THAT(keys, Not(Contains("cairn.namenode.grpc-address")));

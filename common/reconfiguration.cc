@@ -1,20 +1,45 @@
-#include "namenode/reconfiguration.h"
+#include "common/reconfiguration.h"
 
 #include <utility>
 
 #include "common/check.h"
 #include "common/log.h"
 
-namespace cairn::namenode {
+namespace cairn {
 
-Reconfiguration::Reconfiguration(Config current, Load load, const Clock* clock)
-    : load_(std::move(load)), clock_(clock), current_(std::move(current)) {}
+namespace {
 
-std::vector<std::string> Reconfiguration::ReloadableKeys() {
+// Logs and the like are everybody's.
+bool Takes(Reconfiguration::Daemon daemon, const ConfigKey& key) {
+  if (!key.reloadable) return false;
+  const std::string_view other = daemon == Reconfiguration::Daemon::kNamenode ? "DataNode" : "NameNode";
+  return !key.part.starts_with(other);
+}
+
+}  // namespace
+
+Reconfiguration::Reconfiguration(Config current, Load load, const Clock* clock, Daemon daemon)
+    : load_(std::move(load)), clock_(clock), daemon_(daemon), current_(std::move(current)) {}
+
+std::vector<std::string> Reconfiguration::ReloadableKeys() const {
   std::vector<std::string> keys;
   for (const ConfigKey& key : ConfigKeys())
-    if (key.reloadable) keys.emplace_back(key.name);
+    if (Takes(daemon_, key)) keys.emplace_back(key.name);
   return keys;
+}
+
+void Reconfiguration::Fill(const Outcome& outcome, v1::ReconfigureResponse* response) {
+  if (!outcome.ever) return;
+  response->set_started_ms(absl::ToUnixMillis(outcome.started));
+  response->set_ended_ms(absl::ToUnixMillis(outcome.ended));
+  if (!outcome.status.ok()) response->set_error(std::string(outcome.status.message()));
+  for (const Change& change : outcome.changes) {
+    v1::ReconfigureResponse::Change& added = *response->add_changes();
+    added.set_key(change.key);
+    added.set_from(change.from);
+    added.set_to(change.to);
+    added.set_taken(change.taken);
+  }
 }
 
 Reconfiguration::Outcome Reconfiguration::Reload() {
@@ -30,9 +55,9 @@ Reconfiguration::Outcome Reconfiguration::Reload() {
   bool any = false;
   if (loaded.ok()) {
     for (const ConfigKey& key : ConfigKeys()) {
-      Change change{std::string(key.name), taken.Text(key.name), loaded->Text(key.name), key.reloadable};
+      Change change{std::string(key.name), taken.Text(key.name), loaded->Text(key.name), Takes(daemon_, key)};
       if (change.from == change.to) continue;
-      if (key.reloadable) {
+      if (change.taken) {
         any = true;
         const absl::Status set = taken.Set(key.name, change.to, loaded->OriginOf(key.name));
         CAIRN_CHECK(set.ok(), "a value that was loaded is refused");
@@ -58,4 +83,4 @@ Reconfiguration::Outcome Reconfiguration::last() const {
   return last_;
 }
 
-}  // namespace cairn::namenode
+}  // namespace cairn

@@ -6,11 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cairn/admin.pb.h"
 #include "common/config.h"
 #include "common/env/clock.h"
 #include "common/mutex.h"
 
-namespace cairn::namenode {
+namespace cairn {
 
 // Takes a changed configuration over without a restart: by `dfsadmin -reconfig`, or SIGHUP.
 //
@@ -33,23 +34,28 @@ class Reconfiguration {
   };
 
   using Load = std::function<absl::StatusOr<Config>()>;
+  // Whose keys are its own to take over; the others are for another process.
+  enum class Daemon { kNamenode, kDatanode };
   // `current`: what the process was started with. `clock` outlives this.
-  Reconfiguration(Config current, Load load, const Clock* clock);
+  Reconfiguration(Config current, Load load, const Clock* clock, Daemon daemon = Daemon::kNamenode);
 
   // Before the first Reload: gets the configuration with the reloadable keys as they are now, when one of them has changed.
   void SetTaker(std::function<void(const Config& config)> take) { take_ = std::move(take); }
 
   Outcome Reload() ABSL_LOCKS_EXCLUDED(mu_);
   Outcome last() const ABSL_LOCKS_EXCLUDED(mu_);
-  static std::vector<std::string> ReloadableKeys();
+  std::vector<std::string> ReloadableKeys() const;
+  // As it is told to operators.
+  static void Fill(const Outcome& outcome, v1::ReconfigureResponse* response);
 
  private:
   const Load load_;
   const Clock* const clock_;
+  const Daemon daemon_;
   std::function<void(const Config& config)> take_;  // Set before the first Reload.
   mutable Mutex mu_;
   Config current_ ABSL_GUARDED_BY(mu_);
   Outcome last_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace cairn::namenode
+}  // namespace cairn

@@ -1,0 +1,97 @@
+#include "datanode/reconfigure_call.h"
+
+#include <optional>
+#include <utility>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "datanode/datanode.h"
+
+namespace cairn::datanode {
+
+// Where the end of a change of volumes, on a thread of the store, meets the call that waits for it.
+struct ReconfigureCall::Pending {
+  using Then = absl::AnyInvocable<void(absl::Status)>;
+  void Finish(absl::Status status) ABSL_LOCKS_EXCLUDED(mu) {
+    Then ready;
+    {
+      MutexLock lock(mu);
+      if (!then) {
+        finished = std::move(status);
+        return;
+      }
+      ready = std::move(then);
+    }
+    ready(std::move(status));
+  }
+  void WhenFinished(Then ready) ABSL_LOCKS_EXCLUDED(mu) {
+    absl::Status status;
+    {
+      MutexLock lock(mu);
+      if (!finished) {
+        then = std::move(ready);
+        return;
+      }
+      status = *std::move(finished);
+    }
+    ready(std::move(status));
+  }
+
+  Mutex mu;
+  Then then ABSL_GUARDED_BY(mu);
+  std::optional<absl::Status> finished ABSL_GUARDED_BY(mu);
+};
+
+ReconfigureCall::ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes)
+    : clock_(&env->clock()), reconfiguration_(reconfiguration), volumes_(volumes), executor_(env->executors().NewExecutor("reconfigure")) {
+  reconfiguration_->SetTaker([this](const Config& config) { Take(config); });
+}
+
+// Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
+ReconfigureCall::~ReconfigureCall() = default;
+
+void ReconfigureCall::Take(const Config& config) {
+  const DatanodeOptions options = DatanodeOptionsFrom(config);
+  volumes_->SetPace(options.storage.deleter, options.storage.scanner);
+  pending_ = std::make_shared<Pending>();
+  volumes_->ChangeVolumes(options.storage.directories, [pending = pending_](absl::Status status) { pending->Finish(std::move(status)); });
+}
+
+v1::ReconfigureResponse ReconfigureCall::Answer(const Reconfiguration::Outcome& outcome) const {
+  v1::ReconfigureResponse response;
+  response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+  Reconfiguration::Fill(outcome, &response);
+  if (response.error().empty()) response.set_error(volume_error_);
+  return response;
+}
+
+void ReconfigureCall::Call(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
+  executor_->Post([this, action = request.action(), done = std::move(done)]() mutable {
+    switch (action) {
+      case v1::ReconfigureRequest::STATUS: return done(Answer(reconfiguration_->last()));
+      case v1::ReconfigureRequest::PROPERTIES: {
+        v1::ReconfigureResponse response = Answer({});
+        for (std::string& key : reconfiguration_->ReloadableKeys()) response.add_properties(std::move(key));
+        return done(std::move(response));
+      }
+      case v1::ReconfigureRequest::START: break;
+      default: return done(MakeError(ErrorKind::kInvalidArgument, "reconfigure: an unknown action"));
+    }
+    const Reconfiguration::Outcome outcome = reconfiguration_->Reload();
+    volume_error_.clear();
+    if (pending_ == nullptr) return done(Answer(outcome));
+    // The store's threads end after this object's executor, so that the answer finds it, or nobody waits any more.
+    std::exchange(pending_, nullptr)->WhenFinished([this, outcome, done = std::move(done)](absl::Status status) mutable {
+      executor_->Post([this, outcome, status = std::move(status), done = std::move(done)]() mutable {
+        if (!status.ok()) {
+          volume_error_ = std::string(status.message());
+          log::Error("dfs.datanode.data.dir: {}", volume_error_);
+        }
+        done(Answer(outcome));
+      });
+    });
+  });
+}
+
+}  // namespace cairn::datanode

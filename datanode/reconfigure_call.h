@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/api/admin.h"
+#include "common/env/env.h"
+#include "common/reconfiguration.h"
+#include "datanode/storage/open_block_store.h"
+
+namespace cairn::datanode {
+
+// `dfsadmin -reconfig datanode ...`: reads the configuration anew, and takes over what may change while the node runs: its directories, and
+// the pace of deletion and of the scan. START is answered when volumes have been added and drained; what could not be done is its error,
+// and STATUS says it again. On an executor of its own, since files are read and disks may be slow. Thread-safe.
+class ReconfigureCall {
+ public:
+  // All outlive this.
+  ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes);
+  ~ReconfigureCall();
+  ReconfigureCall(const ReconfigureCall&) = delete;
+  ReconfigureCall& operator=(const ReconfigureCall&) = delete;
+
+  void Call(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done);
+
+ private:
+  struct Pending;
+  void Take(const Config& config);
+  v1::ReconfigureResponse Answer(const Reconfiguration::Outcome& outcome) const;
+
+  const Clock* const clock_;
+  Reconfiguration* const reconfiguration_;
+  ChangeableVolumes* const volumes_;
+  // Of the executor.
+  std::vector<std::string> directories_;  // As last asked for.
+  std::shared_ptr<Pending> pending_;      // A change of volumes that the reload under way began.
+  std::string volume_error_;
+  std::unique_ptr<Executor> executor_;  // Last: ends before what its tasks use.
+};
+
+}  // namespace cairn::datanode

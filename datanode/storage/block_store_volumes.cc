@@ -1,0 +1,139 @@
+// Volumes that come and go while a node runs.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "datanode/storage/file_block_store.h"
+#include "datanode/storage/volume_keeper.h"
+
+namespace cairn::datanode {
+
+void FileBlockStore::SetVolumeObserver(VolumeObserver observer) {
+  MutexLock lock(change_mu_);
+  observer_ = std::move(observer);
+}
+
+void FileBlockStore::ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) {
+  keeper_->Change(std::move(directories), std::move(done));
+}
+
+void FileBlockStore::SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) {
+  for (Volume* volume : volumes_) volume->deleter().SetOptions(deleter);
+  MutexLock lock(change_mu_);
+  options_.deleter = deleter;
+  options_.scanner = scanner;
+  for (const auto& [volume, running] : scanners_) running->SetOptions(scanner);
+}
+
+void FileBlockStore::StartScanner(Volume* volume) {
+  MutexLock lock(change_mu_);
+  scanners_.emplace_back(volume,
+                         std::make_unique<Scanner>(env_, fmt::format("scanner-{}", scanners_.size()), options_.scanner, this, volume));
+}
+
+absl::Status FileBlockStore::AddVolume(const std::string& directory) {
+  BlockStoreOptions options;
+  {
+    MutexLock lock(change_mu_);
+    options = options_;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), boot_id_));
+  if (VolumeOf(volume->storage_uuid()) != nullptr) {
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("data directory {} is a copy of one that is here already: storage {}", directory, volume->storage_uuid()));
+  }
+  Publish(std::move(volume));
+  return absl::OkStatus();
+}
+
+void FileBlockStore::Publish(std::unique_ptr<Volume> volume) {
+  Volume* const added = volume.get();
+  DropWorseCopies(added);
+  {
+    MutexLock lock(added->shard().mu);
+    gate_.Count(static_cast<int64_t>(added->shard().replicas.size()));
+  }
+  v1::ReportEvent event;
+  event.set_type(v1::STORAGE_STATE_CHANGED);
+  event.set_storage_uuid(added->storage_uuid());
+  event.set_storage_state(v1::HEALTHY);
+  if (!volumes_.Add(std::move(volume))) {
+    log::Error("volume {} is left out: this process has had as many as it may; restart it", event.storage_uuid());
+    return;
+  }
+  events_->Append(std::move(event));
+  StartScanner(added);
+  log::Info("volume {} serves: storage {}", added->directory(), added->storage_uuid());
+  MutexLock lock(change_mu_);  // Held: once it has been taken away, nobody is told any more.
+  if (observer_) observer_(added->storage_uuid());
+}
+
+// A block may have been copied to another volume here while this one was away: the copy that is reported stays.
+void FileBlockStore::DropWorseCopies(Volume* added) {
+  for (Volume* other : volumes_) {
+    if (other->failed()) continue;
+    std::vector<Deleter::File> worse;
+    {
+      MutexLock lock_added(added->shard().mu);
+      MutexLock lock_other(other->shard().mu);
+      ReplicaIndex& replicas = added->shard().replicas;
+      for (auto at = replicas.begin(); at != replicas.end();) {
+        const auto twin = other->shard().replicas.find(at->first);
+        if (twin == other->shard().replicas.end() || !Better(twin->second, at->second)) {
+          ++at;
+          continue;
+        }
+        const ReplicaRecord& record = at->second;
+        worse.push_back({.id = at->first, .stamp = record.stamp(), .length = record.length(), .used_bytes = record.used_bytes()});
+        at = replicas.erase(at);
+      }
+    }
+    for (const Deleter::File& file : worse) {
+      added->CountReplica(-1);
+      added->deleter().Add(file);
+    }
+  }
+}
+
+void FileBlockStore::RemoveVolume(Volume* volume) {
+  size_t replicas = 0;
+  {
+    MutexLock lock(volume->shard().mu);
+    replicas = volume->shard().replicas.size();
+  }
+  gate_.Count(-static_cast<int64_t>(replicas));
+  volume->Retire(/*removed=*/true);
+  log::Info("volume {} is taken out: storage {} with {} replicas", volume->directory(), volume->storage_uuid(), replicas);
+}
+
+absl::Status FileBlockStore::BringBack(Volume* failed) {
+  const std::string directory = failed->directory();
+  failed->ReleaseDirectory();
+  BlockStoreOptions options;
+  {
+    MutexLock lock(change_mu_);
+    options = options_;
+  }
+  // As after a reboot: a sync that failed may have lost anything that was not synced before.
+  const BootId unknown{std::string(boot_id_.bytes.size(), '\0')};
+  absl::StatusOr<std::unique_ptr<Volume>> volume = OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), unknown);
+  RETURN_IF_ERROR(volume.status());  // It has gone again; the failed one stands in for it until it comes for good.
+  if ((*volume)->storage_uuid() != failed->storage_uuid()) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("data directory {} holds storage {} now, it held {}", directory,
+                                                              (*volume)->storage_uuid(), failed->storage_uuid()));
+  }
+  {
+    MutexLock lock(failed->shard().mu);
+    gate_.Count(-static_cast<int64_t>(failed->shard().replicas.size()));
+  }
+  failed->Retire(/*removed=*/false);
+  Publish(*std::move(volume));
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::datanode
