@@ -19,6 +19,10 @@ using Step = ConvergenceWorld::Step;
 
 // A command whose stream broke, a walk that stood still, a repair that failed: each is tried again within a minute.
 constexpr absl::Duration kSoon = absl::Minutes(2);
+// A deletion that may be under way twice, because a stream broke, is waited for ten minutes before its replica is judged again, and the next
+// scan of all blocks may be ten minutes away. Seldom; that is what a replica needs that was dropped and whose disk failed before its file
+// was unlinked.
+constexpr absl::Duration kAtLast = absl::Minutes(25);
 // From before the first's effects have left their process to when all of it is over.
 constexpr absl::Duration kGaps[] = {absl::ZeroDuration(), absl::Microseconds(350), absl::Milliseconds(20), absl::Seconds(2)};
 
@@ -52,23 +56,25 @@ INSTANTIATE_TEST_SUITE_P(All, ConvergencePairs,
 TEST(Convergence, AnyOrder) {
   constexpr int kOrdersOfAWorld = 20;
   PropertyRun runs("Convergence.AnyOrder", absl::Seconds(20));
-  uint64_t orders = 0;
+  uint64_t orders = 0, late = 0;
   absl::Duration longest;
   while (const std::optional<uint64_t> seed = runs.NextSeed()) {
     ConvergenceWorld world(*seed);
     for (int order = 0; order < kOrdersOfAWorld; ++order, ++orders) {
-      const uint64_t steps = 2 + world.random().Below(7);
+      const uint64_t steps = 2 + world.chance().Below(7);
       for (uint64_t step = 0; step < steps; ++step) {
-        world.Do(static_cast<Step>(world.random().Below(ConvergenceWorld::kSteps)));
+        world.Do(static_cast<Step>(world.chance().Below(ConvergenceWorld::kSteps)));
         // Mostly close together: half of what happens does so before the step before it has been told.
-        world.RunFor(absl::Microseconds(1) * world.random().Below(uint64_t{1} << world.random().Below(21)));
+        world.RunFor(absl::Microseconds(1) * world.chance().Below(uint64_t{1} << world.chance().Below(21)));
       }
-      ASSERT_EQ(world.Converge(kSoon), "") << runs.Replay() << world.story();
+      ASSERT_EQ(world.Converge(kAtLast), "") << runs.Replay() << world.story();
+      late += world.last() > kSoon ? 1 : 0;
     }
     longest = std::max(longest, world.longest());
   }
-  std::printf("%llu orders, the longest took %s to settle\n", static_cast<unsigned long long>(orders),
-              absl::FormatDuration(longest).c_str());
+  EXPECT_LE(late, 1 + orders / 100);
+  std::printf("%llu orders, %llu took more than two minutes, the longest %s\n", static_cast<unsigned long long>(orders),
+              static_cast<unsigned long long>(late), absl::FormatDuration(longest).c_str());
 }
 
 }  // namespace

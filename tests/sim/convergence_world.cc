@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "common/status.h"
 #include "tests/testing/sim_network.h"
 
 namespace cairn::testing {
@@ -71,8 +70,8 @@ class StreamTap final : public api::DatanodeNamenode {
 };
 
 const char* ConvergenceWorld::NameOf(Step step) {
-  constexpr const char* kNames[kSteps] = {"NamenodeRestart", "DatanodeRestart", "ConnectionCut", "ReportsDelayed",
-                                          "ReportsRepeated", "BlockDeleted",    "BlockAdded",    "BlockRecovered"};
+  constexpr const char* kNames[kSteps] = {"NamenodeRestart", "DatanodeRestart", "ConnectionCut",  "ReportsDelayed", "ReportsRepeated",
+                                          "BlockDeleted",    "BlockAdded",      "BlockRecovered", "DiskAway"};
   return kNames[static_cast<size_t>(step)];
 }
 
@@ -130,11 +129,15 @@ void ConvergenceWorld::StopNamenode(uint64_t how) {
 }
 
 void ConvergenceWorld::StartDatanode(Node* node) {
+  node->machine->disk().SetFaultHook(nullptr);  // A node without its only disk does not start.
   node->process = node->machine->StartProcess();
   node->events = std::make_unique<datanode::EventLog>(&node->process->clock());
   datanode::BlockStoreOptions options;
   options.directories = {kDirectory};
   options.max_block_bytes = kCapacity;
+  options.keeper.check_interval = absl::Seconds(1);
+  options.keeper.first_return = absl::Seconds(1);
+  options.keeper.last_return = absl::Seconds(4);
   absl::StatusOr<datanode::OpenedBlockStore> opened = datanode::OpenBlockStore(options, node->process, node->events.get());
   ASSERT_TRUE(opened.ok()) << opened.status();
   node->store = std::move(opened->store);
@@ -214,15 +217,15 @@ bool ConvergenceWorld::Write(Node* node, BlockId id, uint64_t stamp, uint64_t le
   if (!(*writer)->Write(packet).ok()) return false;
   (*writer)->SetVisibleLength(length);
   node->writers[id] = *std::move(writer);
-  if (finish) Finish(node, id);
-  return true;
+  return !finish || Finish(node, id);
 }
 
-void ConvergenceWorld::Finish(Node* node, BlockId id) {
+bool ConvergenceWorld::Finish(Node* node, BlockId id) {
   const auto writer = node->writers.find(id);
-  if (writer == node->writers.end()) return;
-  IgnoreError(writer->second->Finalize(writer->second->received(), /*sync=*/true), "another took it over: no block is lost by that here");
+  if (writer == node->writers.end()) return false;
+  const absl::Status finished = writer->second->Finalize(writer->second->received(), /*sync=*/true);
   node->writers.erase(writer);
+  return finished.ok();
 }
 
 void ConvergenceWorld::Add() {
@@ -270,18 +273,23 @@ void ConvergenceWorld::Recover() {
   const GenerationStamp stamp(space_.TakeStamp());
   const bool one_only = random_.Below(2) == 0;
   bool recovered = false;
+  bool failed = false;  // What its disk has of it now, nobody knows.
   for (Node& node : nodes_) {
     if (recovered && one_only) break;
     const absl::StatusOr<datanode::ReplicaDescription> found = node.store->InitReplicaRecovery(id, stamp);
     if (!found.ok() || found->stamp.value() < record.generation_stamp() || found->corrupt) continue;
     if (!recovered) record.set_length_bytes(found->length);
-    if (!node.store->UpdateReplicaUnderRecovery(id, stamp, record.length_bytes()).ok()) continue;
+    if (!node.store->UpdateReplicaUnderRecovery(id, stamp, record.length_bytes()).ok()) {
+      failed = true;
+      continue;
+    }
     recovered = true;
     node.writers.erase(id);
   }
   story_ += fmt::format("(block {} to stamp {}{}{})", id.value(), stamp.value(), one_only ? " on one" : "", recovered ? "" : ": none");
-  if (!recovered) return;
-  record.set_state(v1::COMMITTED);
+  if (!recovered && !failed) return;
+  // Another round would follow, until one succeeds; here the block stays open, and counts for nothing.
+  record.set_state(recovered ? v1::COMMITTED : v1::UNDER_CONSTRUCTION);
   record.set_generation_stamp(stamp.value());
   SetRecord(id, record);
 }
@@ -317,6 +325,12 @@ void ConvergenceWorld::Do(Step step) {
     case Step::kBlockDeleted: return Delete();
     case Step::kBlockAdded: return Add();
     case Step::kBlockRecovered: return Recover();
+    case Step::kDiskAway: {
+      SimDisk* const disk = &AnyNode()->machine->disk();
+      disk->SetFaultHook([](SimDisk::Op, const std::string& path) { return absl::InternalError(path + ": Input/output error"); });
+      world_.executor().PostAt(world_.Now() + absl::Milliseconds(1) * random_.Below(4000), [disk] { disk->SetFaultHook(nullptr); });
+      return;
+    }
   }
 }
 
@@ -324,13 +338,15 @@ void ConvergenceWorld::Do(Step step) {
 
 std::string ConvergenceWorld::Converge(absl::Duration limit) {
   world_.network().Heal();
+  for (Node& node : nodes_) node.machine->disk().SetFaultHook(nullptr);
   for (Node& node : nodes_) {  // Writers that live finish; clients commit.
     while (!node.writers.empty()) {
       const BlockId id = node.writers.begin()->first;
-      Finish(&node, id);
+      const bool finished = Finish(&node, id);
       const std::optional<datanode::ReplicaDescription> replica = node.store->Describe(id);
       std::optional<v1::BlockRecord> record = space_.Block(id);
-      if (!record || record->state() != v1::UNDER_CONSTRUCTION || !replica || replica->stamp.value() != record->generation_stamp())
+      if (!finished || !record || record->state() != v1::UNDER_CONSTRUCTION || !replica ||
+          replica->stamp.value() != record->generation_stamp())
         continue;
       record->set_state(v1::COMMITTED);
       record->set_length_bytes(replica->length);
@@ -340,7 +356,8 @@ std::string ConvergenceWorld::Converge(absl::Duration limit) {
   const SteadyTime from = world_.Now();
   std::string wrong;
   while (!(wrong = Disagreement()).empty() && world_.Now() - from < limit) world_.RunFor(absl::Milliseconds(100));
-  longest_ = std::max(longest_, world_.Now() - from);
+  last_ = world_.Now() - from;
+  longest_ = std::max(longest_, last_);
   story_ +=
       fmt::format("\n  {} converged in {}", absl::FormatDuration(world_.Now().since_start()), absl::FormatDuration(world_.Now() - from));
   return wrong;
@@ -378,6 +395,7 @@ std::string ConvergenceWorld::DisagreementOf(Node* node) {
     return fmt::format("{}: {} events were applied, {} happened", name, node->lanes->report().applied(), node->events->last());
   }
   const std::string storage = node->store->Statistics()[0].storage_uuid();
+  if (node->store->Statistics()[0].state() != v1::HEALTHY) return name + "'s volume has failed";
   const absl::StatusOr<std::vector<namenode::ReplicaRow>> rows = plane_->RowsOn(storage);
   if (!rows.ok()) return std::string(rows.status().message());
   std::map<BlockId, namenode::ReplicaRow> told;

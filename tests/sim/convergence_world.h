@@ -34,8 +34,9 @@ class ConvergenceWorld {
     kBlockDeleted,
     kBlockAdded,      // On one node, on one too many, or still being written.
     kBlockRecovered,  // To a newer stamp, on all nodes that have it or on one.
+    kDiskAway,        // Every operation on it fails, for a while.
   };
-  static constexpr size_t kSteps = 8;
+  static constexpr size_t kSteps = 9;
   static const char* NameOf(Step step);
 
   explicit ConvergenceWorld(uint64_t seed);
@@ -45,10 +46,11 @@ class ConvergenceWorld {
   void RunFor(absl::Duration duration) { world_.RunFor(duration); }
   // Ends what attackers still hold up, and runs until all agree: empty, or else, after `limit`, what does not.
   std::string Converge(absl::Duration limit);
-  Random& random() { return random_; }
+  Random& chance() { return random_; }
   // Everything that was done, for the message of a failure.
   const std::string& story() const { return story_; }
   absl::Duration longest() const { return longest_; }  // That any Converge took.
+  absl::Duration last() const { return last_; }        // That the last one took.
 
  private:
   struct Node {
@@ -71,7 +73,7 @@ class ConvergenceWorld {
   void Add();
   void Delete();
   void Recover();
-  void Finish(Node* node, BlockId id);
+  bool Finish(Node* node, BlockId id);
   bool Write(Node* node, BlockId id, uint64_t stamp, uint64_t length, bool finish);
   Node* AnyNode() { return &nodes_[random_.Below(nodes_.size())]; }
   BlockId AnyBlock();  // 0 if there is none.
@@ -92,7 +94,7 @@ class ConvergenceWorld {
   uint64_t epoch_ = 0;
   uint64_t incarnation_ = 0;
   std::string story_;
-  absl::Duration longest_;
+  absl::Duration longest_, last_;
 };
 
 }  // namespace cairn::testing
