@@ -184,7 +184,7 @@ class BlockStore {
   virtual DiskQueue disk_queue() const = 0;
   virtual size_t replica_count() const = 0;
 
-  // Told of each volume that was added or has come back: it has to be registered and walked. On any thread, with a lock held: it only posts.
+  // Told of each volume that was added or has come back: it has to be registered and walked. On any thread, a lock held: it only posts.
   using VolumeObserver = std::function<void(const std::string& storage_uuid)>;
   virtual void SetVolumeObserver(VolumeObserver observer) { static_cast<void>(observer); }
 };

@@ -19,7 +19,7 @@ using Step = ConvergenceWorld::Step;
 
 // A command whose stream broke, a walk that stood still, a repair that failed: each is tried again within a minute.
 constexpr absl::Duration kSoon = absl::Minutes(2);
-// A deletion that may be under way twice, because a stream broke, is waited for ten minutes before its replica is judged again, and the next
+// A deletion that may be under way twice, because a stream broke, is waited for ten minutes before its replica is judged again; the next
 // scan of all blocks may be ten minutes away. Seldom; that is what a replica needs that was dropped and whose disk failed before its file
 // was unlinked.
 constexpr absl::Duration kAtLast = absl::Minutes(25);
@@ -52,6 +52,21 @@ INSTANTIATE_TEST_SUITE_P(All, ConvergencePairs,
                            return fmt::format("{}Then{}", ConvergenceWorld::NameOf(static_cast<Step>(std::get<0>(pair.param))),
                                               ConvergenceWorld::NameOf(static_cast<Step>(std::get<1>(pair.param))));
                          });
+
+TEST(Convergence, RotThatNobodyReadsIsFoundByTheScannerAndHealedFromTheOtherCopy) {
+  for (const uint64_t seed : {uint64_t{1}, uint64_t{2}, uint64_t{3}}) {
+    ConvergenceWorld world(seed);
+    for (int block = 0; block < 20; ++block) world.Do(Step::kBlockAdded);
+    ASSERT_EQ(world.Converge(kSoon), "") << world.story();
+    const size_t rotten = world.RotOneOfTwo();
+    ASSERT_GE(rotten, 1u);
+    EXPECT_EQ(world.scan_errors(), 0u);
+    world.RunFor(absl::Minutes(12));
+    EXPECT_EQ(world.scan_errors(), rotten);
+    ASSERT_EQ(world.Converge(kAtLast), "") << world.story();
+    EXPECT_TRUE(world.AllVerify());
+  }
+}
 
 TEST(Convergence, AnyOrder) {
   constexpr int kOrdersOfAWorld = 20;

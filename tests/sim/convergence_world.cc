@@ -1,5 +1,6 @@
 #include "tests/sim/convergence_world.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "datanode/storage/replica_format.h"
 #include "tests/testing/sim_network.h"
 
 namespace cairn::testing {
@@ -135,6 +137,7 @@ void ConvergenceWorld::StartDatanode(Node* node) {
   datanode::BlockStoreOptions options;
   options.directories = {kDirectory};
   options.max_block_bytes = kCapacity;
+  options.scanner.period = absl::Minutes(10);
   options.keeper.check_interval = absl::Seconds(1);
   options.keeper.first_return = absl::Seconds(1);
   options.keeper.last_return = absl::Seconds(4);
@@ -332,6 +335,39 @@ void ConvergenceWorld::Do(Step step) {
       return;
     }
   }
+}
+
+// --- rot
+
+size_t ConvergenceWorld::RotOneOfTwo() {
+  size_t rotten = 0;
+  for (const BlockId id : blocks_) {
+    if (!std::all_of(nodes_.begin(), nodes_.end(), [id](const Node& node) {
+          const std::optional<datanode::ReplicaDescription> replica = node.store->Describe(id);
+          return replica && replica->state == datanode::ReplicaState::kFinalized && !replica->corrupt;
+        })) {
+      continue;
+    }
+    const std::string path = fmt::format("{}/blocks/{}/{}/blk_{}", kDirectory, id.value() >> 20 & 255, id.value() >> 12 & 255, id.value());
+    rotten += AnyNode()->machine->disk().FlipByte(path, datanode::DataOffset(kCapacity, 512)).ok() ? 1 : 0;
+  }
+  return rotten;
+}
+
+uint64_t ConvergenceWorld::scan_errors() {
+  uint64_t errors = 0;
+  for (Node& node : nodes_) errors += node.store->Statistics()[0].scan_errors();
+  return errors;
+}
+
+bool ConvergenceWorld::AllVerify() {
+  for (const BlockId id : blocks_) {
+    for (Node& node : nodes_) {
+      const std::optional<datanode::ReplicaDescription> replica = node.store->Describe(id);
+      if (replica && replica->state == datanode::ReplicaState::kFinalized && !node.store->Verify(id, replica->stamp).ok()) return false;
+    }
+  }
+  return true;
 }
 
 // --- do all agree?

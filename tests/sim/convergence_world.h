@@ -46,6 +46,11 @@ class ConvergenceWorld {
   void RunFor(absl::Duration duration) { world_.RunFor(duration); }
   // Ends what attackers still hold up, and runs until all agree: empty, or else, after `limit`, what does not.
   std::string Converge(absl::Duration limit);
+  // A byte of one replica changes, of each block that has two good ones: how many. Nobody reads or is told.
+  size_t RotOneOfTwo();
+  uint64_t scan_errors();  // What the scanners have found.
+  // Every replica reads as it was written.
+  bool AllVerify();
   Random& chance() { return random_; }
   // Everything that was done, for the message of a failure.
   const std::string& story() const { return story_; }
