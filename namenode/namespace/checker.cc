@@ -263,7 +263,7 @@ class Checker {
     }
     if (usage.namespace_quota() < 0 || usage.space_quota_bytes() < 0) Complain(Family::kUsage, UsageKey(id), "has a negative quota");
     if (record.block_count() != 0 || record.length_bytes() != 0 || !record.lease_holder().empty() || record.delete_if_abandoned() ||
-        record.abandoned())
+        record.never_closed())
       Complain(Family::kInode, key, "a directory with a file's fields");
     if (standing != Standing::kAttached) return absl::OkStatus();  // The reclaimer does not keep the totals of what it frees.
     v1::UsageRecord sum;

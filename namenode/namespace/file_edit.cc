@@ -323,7 +323,7 @@ void FileEdit::Close(ClosedBy by) {
   ctx_->Change().Delete(Family::kLease, LeaseKey(record().lease_holder(), inode_.id()));
   inode_.record.clear_lease_holder();
   inode_.record.clear_delete_if_abandoned();
-  if (by != ClosedBy::kTruncate) inode_.record.set_abandoned(by == ClosedBy::kNamenode);
+  if (by == ClosedBy::kWriter) inode_.record.clear_never_closed();
   Touch();
 }
 

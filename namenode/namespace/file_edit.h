@@ -76,8 +76,8 @@ class FileEdit {
   absl::Status DropToPrevious();
   // The file is written by `holder` from here on; whoever held its lease has lost it.
   void GiveLease(std::string_view holder);
-  // Gives the lease back. Modified now. Whoever is not the file's writer leaves a mark of that; after a truncate all is as before.
-  enum class ClosedBy { kWriter, kNamenode, kTruncate };
+  // Gives the lease back. Modified now. Only its writer's own close makes it a file that a writer has closed.
+  enum class ClosedBy { kWriter, kNamenode };
   void Close(ClosedBy by);
   void Touch() { inode_.record.set_modification_time_ms(ctx_->now_ms()); }
 

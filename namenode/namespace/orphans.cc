@@ -94,7 +94,7 @@ class Walk {
 
   absl::Status Look(const v1::INodeRecord& file, const std::string& path) {
     const std::string& holder = file.lease_holder();
-    if (holder.empty() && !file.abandoned()) return absl::OkStatus();
+    if (holder.empty() && !file.never_closed()) return absl::OkStatus();
     int64_t since_ms = file.modification_time_ms();
     if (!holder.empty()) {
       ASSIGN_OR_RETURN(const std::optional<v1::LeaseRecord> lease,

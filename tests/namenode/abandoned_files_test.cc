@@ -48,6 +48,11 @@ class AbandonedFiles : public ::testing::Test {
     op.mutable_lease_seen()->set_idle_ms(idle_ms);
     return mutation;
   }
+  static v1::Mutation Append(const std::string& path) {
+    v1::Mutation append = MutationOf("writer");
+    append.mutable_append()->set_path(path);
+    return append;
+  }
   bool Exists(const std::string& path) { return ResolvePath(space_.view(), path).ok(); }
   v1::INodeRecord Inode(const std::string& path) { return ResolvePath(space_.view(), path)->record; }
   v1::ContentSummary Root() { return *SummaryOfPath(space_.view(), "/"); }
@@ -108,7 +113,7 @@ TEST_F(AbandonedFiles, ACloseKeepsTheFileForGood) {
   const v1::MutationResult file = Create("/f", true);
   space_.Must(CompleteMutation(file, "writer"));
   EXPECT_FALSE(Inode("/f").delete_if_abandoned());
-  EXPECT_FALSE(Inode("/f").abandoned());
+  EXPECT_FALSE(Inode("/f").never_closed());
   EXPECT_FALSE(Expire(file).existed());
   EXPECT_TRUE(Exists("/f"));
   ExpectSound();
@@ -165,19 +170,37 @@ TEST_F(AbandonedFiles, ARenameOfTheOpenFileTakesTheWishAlong) {
   EXPECT_FALSE(Exists("/g"));
 }
 
-TEST_F(AbandonedFiles, AFileClosedByAnotherThanItsWriterIsMarkedUntilAWriterClosesItOrItIsRenamed) {
-  Expire(Create("/f", false));
-  EXPECT_TRUE(Inode("/f").abandoned());
-  v1::Mutation append = MutationOf("writer");
-  append.mutable_append()->set_path("/f");
-  const v1::MutationResult opened = space_.Must(append);
-  EXPECT_TRUE(Inode("/f").abandoned());
+TEST_F(AbandonedFiles, AFileThatNoWriterHasClosedIsMarkedUntilOneDoesOrItIsRenamed) {
+  const v1::MutationResult file = Create("/f", false);
+  EXPECT_TRUE(Inode("/f").never_closed());  // From the start.
+  Expire(file);
+  EXPECT_TRUE(Inode("/f").never_closed());
+  const v1::MutationResult opened = space_.Must(Append("/f"));
+  EXPECT_TRUE(Inode("/f").never_closed());
   space_.Must(CompleteMutation(opened, "writer"));
-  EXPECT_FALSE(Inode("/f").abandoned());
+  EXPECT_FALSE(Inode("/f").never_closed());
 
   Expire(Create("/g", false));
   space_.Must(RenameMutation("/g", "/h"));
-  EXPECT_FALSE(Inode("/h").abandoned());
+  EXPECT_FALSE(Inode("/h").never_closed());
+
+  // One that is still open may yet be left where it is put.
+  const v1::MutationResult open = Create("/i", false);
+  space_.Must(RenameMutation("/i", "/j"));
+  EXPECT_TRUE(Inode("/j").never_closed());
+  Expire(open);
+  EXPECT_TRUE(Inode("/j").never_closed());
+  ExpectSound();
+}
+
+TEST_F(AbandonedFiles, AFileThatItsWriterClosedIsNoOrphanWhenALaterAppendIsGivenUp) {
+  space_.Must(CompleteMutation(Create("/f", false), "writer"));
+  Expire(space_.Must(Append("/f")));
+  EXPECT_FALSE(Inode("/f").never_closed());
+  space_.Must(Append("/f"));
+  EXPECT_TRUE(space_.Must(Recover("/f", /*by_force=*/true, 0)).done());
+  EXPECT_FALSE(Inode("/f").never_closed());
+  EXPECT_THAT(Orphans("/"), IsEmpty());
   ExpectSound();
 }
 
@@ -200,8 +223,8 @@ TEST_F(AbandonedFiles, OrphansAreThoseThatNoWriterHasClosed) {
   Expire(Create("/job/shared/stuck", false, {1, 2, 3}));  // Its block is under recovery.
   Create("/job/a/open", false);
   Create("/other", false);
-  EXPECT_THAT(Orphans("/job"), ElementsAre("WRITING /job/a/open", "ABANDONED /job/shared/left", "WRITING /job/shared/open",
-                                           "SILENT /job/shared/stuck"));
+  EXPECT_THAT(Orphans("/job"),
+              ElementsAre("WRITING /job/a/open", "ABANDONED /job/shared/left", "WRITING /job/shared/open", "SILENT /job/shared/stuck"));
   EXPECT_THAT(Orphans("/other"), ElementsAre("WRITING /other"));
   EXPECT_EQ(Orphans("/").size(), 5u);
   EXPECT_THAT(Orphans("/job/shared/good"), IsEmpty());

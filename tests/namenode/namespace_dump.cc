@@ -156,7 +156,7 @@ class Dumper {
     facts.directories = totals.directories;
     facts.files = facts.is_directory ? totals.files : 0;
     if (record.delete_if_abandoned()) facts.more.emplace_back("vanishes");
-    if (record.abandoned()) facts.more.emplace_back("abandoned");
+    if (record.never_closed()) facts.more.emplace_back("never closed");
     for (const v1::Xattr& xattr : record.xattrs()) facts.more.push_back(XattrText(xattr.name_space(), xattr.name(), xattr.value()));
     if (const auto usage = usages_.find(id.value()); usage != usages_.end()) {
       if (usage->second.has_namespace_quota()) facts.more.push_back(fmt::format("names<={}", usage->second.namespace_quota()));

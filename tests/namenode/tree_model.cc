@@ -328,6 +328,7 @@ Expected TreeModel::Create(const v1::Mutation& m) {
   file.block_size = op.block_size_bytes();
   file.holder = m.client_name();
   file.vanishes = op.delete_if_abandoned();
+  file.never_closed = true;
   Expected expected;
   expected.acted = true;
   expected.path = walk.path();
@@ -386,7 +387,7 @@ Expected TreeModel::Rename(const v1::Mutation& m) {
   nodes_.insert(moved.begin(), moved.end());
   Touch(ParentOf(source));
   Touch(ParentOf(destination));
-  nodes_[destination].abandoned = false;
+  if (nodes_[destination].holder.empty()) nodes_[destination].never_closed = false;
   expected.acted = true;
   expected.inode_id = nodes_[destination].id;
   return expected;

@@ -49,8 +49,8 @@ struct ModelNode {
   std::vector<ModelBlock> blocks;
   std::optional<ModelBlock> reserved;
   std::string holder;
-  bool vanishes = false;   // While it is written: it is deleted if its writer gives it up.
-  bool abandoned = false;  // Closed by another than its writer.
+  bool vanishes = false;      // While it is written: it is deleted if its writer gives it up.
+  bool never_closed = false;  // By a writer.
 
   uint64_t length() const;
   uint64_t charged() const;
@@ -201,7 +201,7 @@ class TreeModel {
   ErrorKind Commit(const v1::Mutation& m, const v1::Mutation::Commit& commit, ModelNode* file, bool* changed) const;
   ErrorKind TakeReserved(const v1::Mutation& m, const v1::Mutation::Commit* previous, uint64_t id, ModelNode* file, bool* changed) const;
   ModelBlock Allocate(const ModelNode& file, v1::BlockUCState state, const google::protobuf::RepeatedField<uint32_t>& targets);
-  void Close(ModelNode* file, bool abandoned) const;
+  void Close(ModelNode* file, bool by_writer) const;
   // It is deleted, as its writer wanted.
   Expected Vanish(const std::string& path);
   // The file is closed, or its last block's recovery begins.

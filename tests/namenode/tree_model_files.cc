@@ -95,11 +95,11 @@ ErrorKind TreeModel::TakeReserved(const v1::Mutation& m, const v1::Mutation::Com
   return ErrorKind::kNone;
 }
 
-void TreeModel::Close(ModelNode* file, bool abandoned) const {
+void TreeModel::Close(ModelNode* file, bool by_writer) const {
   file->reserved.reset();
   file->holder.clear();
   file->vanishes = false;
-  file->abandoned = abandoned;
+  if (by_writer) file->never_closed = false;
   file->modified_ms = now_ms_;
 }
 
@@ -294,7 +294,7 @@ Expected TreeModel::Complete(const v1::Mutation& m) {
   } else if (!file.blocks.empty() && file.blocks.back().state != v1::COMMITTED) {
     return Refused(ErrorKind::kInvalidArgument);
   }
-  Close(&file, false);
+  Close(&file, /*by_writer=*/true);
   Store(edit);
   expected.acted = true;
   return expected;

@@ -148,7 +148,7 @@ Expected TreeModel::TakeFromWriter(const std::string& path) {
     }
     file.blocks.pop_back();  // No pipeline was ever set up.
   }
-  Close(&file, true);
+  Close(&file, /*by_writer=*/false);
   expected.acted = true;
   return expected;
 }
@@ -232,7 +232,6 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
   };
   ModelNode file = nodes_[path];
   ModelBlock& last = file.blocks.back();
-  const bool abandoned = last.truncate_to ? file.abandoned : true;
   if (op.drop()) {
     if (!all_in(last.storages, op.empty())) return Refused(ErrorKind::kInvalidArgument, "NOT_ALL_ANSWERED");
     if (last.closed_length > 0 || last.truncate_to) return Refused(ErrorKind::kInvalidArgument, "DATA_LOST");
@@ -259,7 +258,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
     last.closed_length = 0;
     last.append_from = 0;
   }
-  Close(&file, abandoned);
+  Close(&file, /*by_writer=*/false);
   nodes_[path] = file;
   expected.acted = true;
   expected.path = path;

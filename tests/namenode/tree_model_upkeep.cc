@@ -98,7 +98,7 @@ std::map<std::string, std::string> TreeModel::Lines() const {
     facts.modified_ms = node.modified_ms;
     facts.accessed_ms = node.accessed_ms;
     if (node.vanishes) facts.more.emplace_back("vanishes");
-    if (node.abandoned) facts.more.emplace_back("abandoned");
+    if (node.never_closed) facts.more.emplace_back("never closed");
     for (const auto& [key, value] : node.xattrs) facts.more.push_back(XattrText(key.first, key.second, value));
     if (node.is_directory) {
       if (node.name_quota) facts.more.push_back(fmt::format("names<={}", *node.name_quota));

@@ -98,13 +98,12 @@ absl::Status ApplyCommitBlockRecovery(const v1::Mutation::CommitBlockRecovery& o
     return Refused(ErrorKind::kInvalidArgument, "STAMP", edit.path(), id,
                    fmt::format("stamp {} is not the recovery id {}", op.block().generation_stamp(), op.recovery_id()));
   RETURN_IF_ERROR(CheckOutcome(op, edit));
-  const bool truncated = edit.last()->record.has_truncate_to_bytes();
   if (op.drop()) {
     edit.DropLast();
   } else {
     edit.SettleLast(op.block(), op.storages());
   }
-  edit.Close(truncated ? FileEdit::ClosedBy::kTruncate : FileEdit::ClosedBy::kNamenode);
+  edit.Close(FileEdit::ClosedBy::kNamenode);
   RETURN_IF_ERROR(edit.Write());
   *ctx.result().mutable_inode() = edit.record();
   ctx.result().set_path(edit.path());

@@ -80,6 +80,7 @@ absl::Status ApplyCreate(const v1::Mutation::Create& op, OpContext& ctx) {
   record.set_block_size_bytes(op.block_size_bytes());
   record.set_lease_holder(holder);
   record.set_delete_if_abandoned(op.delete_if_abandoned());
+  record.set_never_closed(true);
   const InodeAt file{made.parent, walk.components.back(), std::move(record)};
   InsertInode(ctx, file, made.ancestors);
   v1::LeaseRecord lease;

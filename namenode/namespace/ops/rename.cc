@@ -91,7 +91,8 @@ absl::Status ApplyRename(const v1::Mutation::Rename& op, OpContext& ctx) {
   Transaction& txn = ctx.Change();
   txn.Delete(Family::kInode, InodeKey(moved.parent, moved.name));
   InodeAt placed{parent, name, *moved.record};
-  placed.record.clear_abandoned();  // Somebody knows the file, and gives it a place.
+  // Who gives a file that its writer has left a place knows of it. One that is still open may be left yet.
+  if (placed.record.lease_holder().empty()) placed.record.clear_never_closed();
   PutInode(txn, placed);
   PutLink(txn, placed.id(), placed.parent, placed.name);
   ctx.AddUsage(source.ancestors(), -total);
