@@ -61,21 +61,22 @@ absl::Status BlockingFileWriter::Outcome(absl::Status status) const {
   return status;
 }
 
-absl::Status BlockingFileWriter::Publish() {
+absl::Status BlockingFileWriter::Publish(bool synced) {
   const int64_t seqno = core_.cutter().last_seqno();
-  return Outcome(RunBlocking<absl::Status>(client_->env(), &core_.group(), "flush", [this, seqno] { return core_.Publish(seqno); }));
+  return Outcome(
+      RunBlocking<absl::Status>(client_->env(), &core_.group(), "flush", [this, seqno, synced] { return core_.Publish(seqno, synced); }));
 }
 
 absl::Status BlockingFileWriter::Flush() {
   if (closed_) return absl::OkStatus();
   RETURN_IF_ERROR(Submit(core_.cutter().Cut(/*sync=*/false)));
-  return Publish();
+  return Publish(/*synced=*/false);
 }
 
 absl::Status BlockingFileWriter::Sync() {
   if (closed_) return absl::OkStatus();
   RETURN_IF_ERROR(Submit(core_.cutter().Cut(/*sync=*/true)));
-  return Publish();
+  return Publish(/*synced=*/true);
 }
 
 absl::Status BlockingFileWriter::Close() {

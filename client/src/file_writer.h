@@ -35,7 +35,7 @@ class BlockingFileWriter : public FileWriter {
  private:
   absl::Status Open();
   absl::Status Submit(std::optional<OutgoingPacket> packet);
-  absl::Status Publish();
+  absl::Status Publish(bool synced);
   // What a call that did not end well returns: the writer's own error, if it has one.
   absl::Status Outcome(absl::Status status) const;
 

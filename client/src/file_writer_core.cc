@@ -70,8 +70,7 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
     request.clear_excluded();
     for (v1::ExcludedNode& node : core_->excluded().Current(executor_->clock().Now())) *request.add_excluded() = std::move(node);
     v1::CreateRequest attempt = request;
-    absl::StatusOr<v1::CreateResponse> created =
-        co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Create, std::move(attempt));
+    absl::StatusOr<v1::CreateResponse> created = co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Create, std::move(attempt));
     if (created.ok()) {
       file_.inode_id = created->status().inode_id();
       if (created->has_first_block()) first_block_ = created->first_block();
@@ -164,14 +163,14 @@ Awaitable<absl::Status> FileWriterCore::Append(std::span<const char> data) {
 Awaitable<absl::Status> FileWriterCore::Flush() {
   absl::Status pushed = co_await PushAll(cutter_->Cut(/*sync=*/false));
   CO_RETURN_IF_ERROR(pushed);
-  absl::Status published = co_await Publish(cutter_->last_seqno());
+  absl::Status published = co_await Publish(cutter_->last_seqno(), /*synced=*/false);
   co_return published;
 }
 
 Awaitable<absl::Status> FileWriterCore::Sync() {
   absl::Status pushed = co_await PushAll(cutter_->Cut(/*sync=*/true));
   CO_RETURN_IF_ERROR(pushed);
-  absl::Status published = co_await Publish(cutter_->last_seqno());
+  absl::Status published = co_await Publish(cutter_->last_seqno(), /*synced=*/true);
   co_return published;
 }
 
@@ -194,23 +193,26 @@ Awaitable<absl::Status> FileWriterCore::AwaitAcked(int64_t seqno) {
   co_return progress_.error();
 }
 
-Awaitable<absl::Status> FileWriterCore::Publish(int64_t seqno) {
+Awaitable<absl::Status> FileWriterCore::Publish(int64_t seqno, bool synced) {
   absl::Status acked = co_await AwaitAcked(seqno);
   CO_RETURN_IF_ERROR(acked);
   const SteadyTime give_up = executor_->clock().Now() + core_->options().retry_budget;
   for (;;) {
     if (!stream_ && !committed_) co_return absl::OkStatus();  // Nothing was written.
     const v1::Block block = stream_ ? stream_->block() : committed_->block();
-    if (block.id() == published_block_ && block.length_bytes() == published_length_) co_return absl::OkStatus();
+    const bool known = block.id() == published_block_ && block.length_bytes() == published_length_;
+    if (known && (published_synced_ || !synced)) co_return absl::OkStatus();
     v1::FsyncRequest request;
     request.set_path(file_.path);
     request.set_inode_id(file_.inode_id);
     *request.mutable_last_block() = block;
+    request.set_synced(synced);
     const absl::StatusOr<v1::FsyncResponse> published =
         co_await core_->namenode().Mutate(file_.scope, &api::ClientNamenode::Fsync, std::move(request));
     if (published.ok()) {
       published_block_ = block.id();
       published_length_ = block.length_bytes();
+      published_synced_ = synced;
       co_return absl::OkStatus();
     }
     if (progress_.ended()) co_return EndedBy();

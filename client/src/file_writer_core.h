@@ -47,9 +47,10 @@ class FileWriterCore {
   WriteProgress& progress() { return progress_; }
   uint64_t window_bytes() const { return core_->options().window_bytes; }
   void Submit(OutgoingPacket packet);
-  // Waits for the acknowledgement of packets up to `seqno` and tells the NameNode of the new
-  // length, so that readers may see it.
-  Awaitable<absl::Status> Publish(int64_t seqno);
+  // Waits for the acknowledgement of packets up to `seqno`, the last that was cut, and tells the
+  // NameNode of the new length, so that readers may see it. `synced`: that packet asked for the disk,
+  // so no recovery of the block may fall behind that length.
+  Awaitable<absl::Status> Publish(int64_t seqno, bool synced);
   // Waits for `seqno`, the file's last packet, and closes the file on the NameNode.
   Awaitable<absl::Status> Finish(int64_t seqno);
 
@@ -93,6 +94,7 @@ class FileWriterCore {
   std::unique_ptr<BlockStream> stream_;          // The block being written.
   uint64_t published_length_ = 0;                // Of the current block, as the NameNode was told.
   uint64_t published_block_ = 0;
+  bool published_synced_ = false;
   bool closed_ = false;
   std::atomic<bool> has_lease_{false};
   int recoveries_ = 0;

@@ -119,7 +119,7 @@ void BlockRecoveries::Plan(Id id) {
   if (running->timer != 0) executor_->CancelTimer(std::exchange(running->timer, 0));
   RecoveryQuestion question;
   question.known_length = running->command.block().length_bytes();
-  question.closed_length = running->command.closed_length_bytes();
+  question.kept_length = std::max(running->command.closed_length_bytes(), running->command.synced_length_bytes());
   question.oldest_stamp = GenerationStamp(running->command.oldest_stamp());
   if (running->command.has_new_length_bytes()) question.new_length = running->command.new_length_bytes();
   question.unreachable = running->command.unreachable();

@@ -55,8 +55,8 @@ class Planner {
                                  question_.unreachable == 0 ? "" : fmt::format("; {} more cannot be asked", question_.unreachable)));
   }
   absl::Status TooShort(uint64_t length) const {
-    return Refuse(fmt::format("{} bytes can be had, and clients were told that {} are safe", length,
-                              std::max(question_.known_length, question_.closed_length)));
+    return Refuse(fmt::format("{} bytes can be had, and clients were told that {} are safe, {} of them on disk", length,
+                              std::max(question_.known_length, question_.kept_length), question_.kept_length));
   }
 
   // All of these stamps or above that reach.
@@ -71,7 +71,7 @@ class Planner {
 
   absl::StatusOr<RecoveryPlan> Nothing() const {
     if (!AllAnswered()) return Refuse("no replica with a byte was found, and not all have answered");
-    if (question_.closed_length > 0) return TooShort(0);
+    if (question_.kept_length > 0) return TooShort(0);
     RecoveryPlan plan;
     plan.drop = true;
     return plan;
@@ -95,7 +95,7 @@ class Planner {
       finalized = answer.length;
     }
     const uint64_t length = finalized ? *finalized : *least;
-    if (length < std::max(question_.known_length, question_.closed_length)) return TooShort(length);
+    if (length < std::max(question_.known_length, question_.kept_length)) return TooShort(length);
     return At(length, stamp);
   }
 
@@ -106,11 +106,11 @@ class Planner {
     for (const size_t i : usable_) longest = std::max(longest, answers_[i].length);
     for (const size_t i : usable_)
       if (answers_[i].length == longest) from = std::min(from, answers_[i].stamp);
-    const bool reaches = longest >= std::max(question_.known_length, question_.closed_length);
+    const bool reaches = longest >= std::max(question_.known_length, question_.kept_length);
     const bool only_long_dead = silent_ == 0 && question_.unreachable == question_.long_dead;
     if (!AllAnswered() && !only_long_dead) return Refuse("no replica is sure to have all acknowledged bytes, and not all have answered");
     // What a corrupt replica holds may be what is missing.
-    const bool nobody_has_more = AllAnswered() && !some_corrupt_ && longest >= question_.closed_length;
+    const bool nobody_has_more = AllAnswered() && !some_corrupt_ && longest >= question_.kept_length;
     if (!reaches && !nobody_has_more) return TooShort(longest);
     return At(longest, from);
   }

@@ -29,7 +29,7 @@ struct ReplicaAnswer {
 
 struct RecoveryQuestion {
   uint64_t known_length = 0;                // Clients were told that so many bytes are there.
-  uint64_t closed_length = 0;               // So many were in a closed file.
+  uint64_t kept_length = 0;                 // So many are on disks: they were synced, or in a closed file.
   GenerationStamp oldest_stamp = {};        // Of the pipeline whose acknowledgements clients got last. 0: only the highest found counts.
   std::optional<uint64_t> new_length = {};  // A truncate.
   uint32_t unreachable = 0;                 // Expected storages that cannot be asked, beside those that were.
@@ -53,7 +53,8 @@ struct RecoveryPlan {
 // With none sure: when every expected storage has answered, the longest, whatever its stamp; the others may have lost what it has. It may
 // be shorter than what clients were told, if every host has lost its power: then nobody has more. Storages that are long dead are passed
 // over if it reaches what clients were told. Dropped only when every expected storage has answered that it holds no byte. In all other
-// cases a length below what clients were told is never chosen, nor one below what was closed. As HDFS's syncBlock, but for the reboots.
+// cases a length below what clients were told is never chosen, and never one below kept_length: what is missing of that has rotted, or is
+// on a disk that may come back. As HDFS's syncBlock, but for the reboots.
 //
 // The error says who stands in the way: kRetriable while an answer is missing, kReplicaNotFound when all answers together are not enough.
 absl::StatusOr<RecoveryPlan> PlanRecovery(const RecoveryQuestion& question, const std::vector<ReplicaAnswer>& answers);

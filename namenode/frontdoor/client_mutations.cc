@@ -225,6 +225,7 @@ absl::Status ClientService::TryFsync(Call<v1::FsyncRequest, v1::FsyncResponse>& 
   op.set_path(request.path());
   op.set_inode_id(request.inode_id());
   op.set_use_reserved_id(request.use_reserved_id());
+  op.set_synced(request.synced());
   if (request.has_last_block()) *op.mutable_last_block() = request.last_block();
   if (request.has_previous()) {
     absl::StatusOr<v1::Mutation::Commit> previous = ToCommit(request.previous(), *call.view);

@@ -341,6 +341,8 @@ class Checker {
       complain(fmt::format("is to be cut to {} bytes, it has {}", block.truncate_to_bytes(), block.length_bytes()));
     if (block.closed_length_bytes() > (written ? block.length_bytes() : 0))
       complain(fmt::format("has {} bytes of an earlier close, of {}", block.closed_length_bytes(), block.length_bytes()));
+    if (block.synced_length_bytes() > (written ? block.length_bytes() : 0))
+      complain(fmt::format("has {} bytes that are synced, of {}", block.synced_length_bytes(), block.length_bytes()));
     if (block.append_from_stamp() != 0 && (!written || block.append_from_stamp() >= block.generation_stamp()))
       complain(fmt::format("was appended to at stamp {}, it has {}", block.append_from_stamp(), block.generation_stamp()));
     if (block.state() == v1::COMMITTED && block.expected_storages().empty()) complain("is committed on no storage");

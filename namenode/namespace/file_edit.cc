@@ -180,6 +180,7 @@ absl::Status FileEdit::CommitLast(const v1::Mutation::Commit& commit) {
   block.set_state(v1::COMMITTED);
   block.set_committed_ms(ctx_->now_ms());
   block.clear_closed_length_bytes();
+  block.clear_synced_length_bytes();
   block.clear_append_from_stamp();
   // In the order of the pipeline, whatever the order of the acknowledgements.
   google::protobuf::RepeatedField<uint32_t>& pipeline = *block.mutable_expected_storages();
@@ -245,6 +246,12 @@ absl::Status FileEdit::RaiseLength(BlockAt& block, uint64_t length_bytes) {
   block.record.clear_append_from_stamp();  // More bytes are acknowledged: its pipeline stands.
   Changed(block);
   return absl::OkStatus();
+}
+
+void FileEdit::RaiseSynced(BlockAt& block, uint64_t length_bytes) {
+  if (length_bytes <= block.record.synced_length_bytes()) return;
+  block.record.set_synced_length_bytes(length_bytes);
+  Changed(block);
 }
 
 absl::Status FileEdit::CheckQuota(uint64_t more_charged_bytes) const {
@@ -370,6 +377,7 @@ void FileEdit::SettleLast(const v1::Block& found, const google::protobuf::Repeat
   block.clear_recovery_id();
   block.clear_truncate_to_bytes();
   block.clear_closed_length_bytes();
+  block.clear_synced_length_bytes();
   block.clear_append_from_stamp();
   Charge(*last_, found.length_bytes() * block.replication());
   Changed(*last_);

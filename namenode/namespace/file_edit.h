@@ -60,6 +60,8 @@ class FileEdit {
   absl::StatusOr<BlockAt*> Writable(BlockId id);
   // Raises a writable block's length; a smaller one is an older word and changes nothing.
   absl::Status RaiseLength(BlockAt& block, uint64_t length_bytes);
+  // So many bytes of a writable block, no more than its length, are on disk.
+  void RaiseSynced(BlockAt& block, uint64_t length_bytes);
   void Changed(const BlockAt& block) { touched_.push_back(block.id); }
   // Whether there is anything to Write.
   bool changed() const { return !touched_.empty() || !freed_.empty(); }

@@ -111,6 +111,7 @@ void BlockManager::SendRecover(BlockId block, const v1::BlockRecord& record) {
   // An append's replicas have the stamp of before until its pipeline stands, and nothing is acknowledged meanwhile.
   recover.set_oldest_stamp(record.append_from_stamp() != 0 ? record.append_from_stamp() : record.generation_stamp());
   recover.set_closed_length_bytes(record.closed_length_bytes());
+  recover.set_synced_length_bytes(record.synced_length_bytes());
   if (record.has_truncate_to_bytes()) recover.set_new_length_bytes(record.truncate_to_bytes());
   uint32_t unreachable = 0, long_dead = 0;
   for (const uint32_t number : record.expected_storages()) {

@@ -88,9 +88,9 @@ TEST(RecoveryPlan, WhatNobodyHasAnyMoreIsCutOnlyWhenAllHaveAnsweredAndNoneIsSure
   ExpectPlan({.known_length = 1500}, unsure, 1024, {1});
   EXPECT_THAT(PlanRecovery({.known_length = 1500}, {unsure[0], unsure[1], Silent()}), HasKind(ErrorKind::kRetriable));
   EXPECT_THAT(PlanRecovery({.known_length = 1500, .unreachable = 1, .long_dead = 1}, unsure), HasKind(ErrorKind::kRetriable));
-  // A closed file's bytes were on disk; a corrupt replica may hold what is missing.
-  EXPECT_THAT(PlanRecovery({.known_length = 1500, .closed_length = 1025}, unsure), HasKind(ErrorKind::kReplicaNotFound));
-  ExpectPlan({.known_length = 1500, .closed_length = 1024}, unsure, 1024, {1});
+  // What was synced or closed was on disk; a corrupt replica may hold what is missing.
+  EXPECT_THAT(PlanRecovery({.known_length = 1500, .kept_length = 1025}, unsure), HasKind(ErrorKind::kReplicaNotFound));
+  ExpectPlan({.known_length = 1500, .kept_length = 1024}, unsure, 1024, {1});
   ReplicaAnswer corrupt = Found(kRwr, 1500, false);
   corrupt.corrupt = true;
   EXPECT_THAT(PlanRecovery({.known_length = 1500}, {unsure[0], unsure[1], corrupt}), HasKind(ErrorKind::kReplicaNotFound));
@@ -128,7 +128,7 @@ TEST(RecoveryPlan, DroppedOnlyWhenEveryStorageSaidThatItHasNoByte) {
   EXPECT_TRUE(plan->drop);
   EXPECT_THAT(PlanRecovery({}, {None(), Silent()}), HasKind(ErrorKind::kRetriable));
   EXPECT_THAT(PlanRecovery({.unreachable = 1, .long_dead = 1}, {None()}), HasKind(ErrorKind::kRetriable));
-  EXPECT_THAT(PlanRecovery({.closed_length = 1}, {None(), None()}), HasKind(ErrorKind::kReplicaNotFound));
+  EXPECT_THAT(PlanRecovery({.kept_length = 1}, {None(), None()}), HasKind(ErrorKind::kReplicaNotFound));
   EXPECT_THAT(PlanRecovery({.known_length = 1}, {None(), Silent()}), HasKind(ErrorKind::kRetriable));
   plan = PlanRecovery({.known_length = 1}, {None(), None()});  // Flushed, and every host has lost its power since.
   ASSERT_THAT(plan, IsOk());
@@ -160,9 +160,9 @@ TEST(RecoveryPlan, ErrorsNameEveryStorageAndWhatItSaid) {
   short_one.storage_uuid = "DS-1";
   ReplicaAnswer silent = Silent();
   silent.storage_uuid = "DS-2";
-  const absl::StatusOr<RecoveryPlan> plan = PlanRecovery({.known_length = 900, .unreachable = 1}, {short_one, silent});
+  const absl::StatusOr<RecoveryPlan> plan = PlanRecovery({.known_length = 900, .kept_length = 800, .unreachable = 1}, {short_one, silent});
   const std::string message(plan.status().message());
-  for (const char* part : {"700", "900", "DS-1", "DS-2", "RBW", "1 of 2 answered", "no answer in time", "1 more"}) {
+  for (const char* part : {"700", "900", "800 of them on disk", "DS-1", "DS-2", "RBW", "1 of 2 answered", "no answer in time", "1 more"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
   }
 }

@@ -402,6 +402,30 @@ TEST_F(BlockOps, FsyncOnlyRaisesTheLength) {
   EXPECT_THAT(space_.Apply(FsyncOf(block, kBlockSize + 1)), HasReason("LONGER_THAN_BLOCK"));
 }
 
+TEST_F(BlockOps, WhatIsSyncedIsKeptApartFromWhatIsOnlyAcknowledgedAndOnlyRises) {
+  const v1::Block block = Open();
+  v1::Mutation synced = FsyncOf(block, 30);
+  synced.mutable_fsync()->set_synced(true);
+  const auto row = [&] { return *GetBlock(space_.view(), BlockId(block.id())); };
+  space_.Must(FsyncOf(block, 30));
+  EXPECT_EQ(row().synced_length_bytes(), 0u);
+  space_.Must(synced);  // The same length, and now it is on disk.
+  EXPECT_EQ(row().synced_length_bytes(), 30u);
+  space_.Must(synced);
+  EXPECT_EQ(space_.rows_written(), 0u);
+  space_.Must(FsyncOf(block, 50));
+  EXPECT_EQ(row().length_bytes(), 50u);
+  EXPECT_EQ(row().synced_length_bytes(), 30u);
+  synced.mutable_fsync()->mutable_last_block()->set_length_bytes(20);  // An older word.
+  space_.Must(synced);
+  EXPECT_EQ(row().synced_length_bytes(), 30u);
+  const v1::Block renewed = MakeBlock(block.id(), space_.Must(NewStamp(block)).block().generation_stamp(), 50);
+  space_.Must(NewPipeline(block, renewed, {2, 3}));
+  EXPECT_EQ(row().synced_length_bytes(), 30u);
+  space_.Must(CompleteWith(renewed, 60, {2, 3}));  // Committed, it ends there whatever happens.
+  EXPECT_EQ(row().synced_length_bytes(), 0u);
+}
+
 TEST_F(BlockOps, LongFilesMoveTheirIdsOutOfTheRecordAndBack) {
   v1::Block block = Open();
   for (int i = 1; i < 4; ++i) {

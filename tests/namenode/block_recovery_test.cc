@@ -80,6 +80,17 @@ TEST_F(BlockRecovery, OneOfThePipelineIsToldAllThatItMustKnow) {
   EXPECT_THAT(cluster_.Locate(block), ElementsAre("dn0", "dn1", "dn2"));
 }
 
+TEST_F(BlockRecovery, ItIsToldWhatWasClosedAndWhatWasSynced) {
+  const BlockId block = Write({{0, 100}, {1, 120}, {2, 110}}, 90);
+  v1::BlockRecord row = Row(block);
+  row.set_closed_length_bytes(50);
+  row.set_synced_length_bytes(80);
+  cluster_.space.SetBlock(block, row);
+  ASSERT_TRUE(Recovers(block, absl::Seconds(5)));
+  EXPECT_EQ(Orders(0)[0].closed_length_bytes(), 50u);
+  EXPECT_EQ(Orders(0)[0].synced_length_bytes(), 80u);
+}
+
 TEST_F(BlockRecovery, ATruncateSaysTheLengthToCutTo) {
   const BlockId block = Write({{0, 100}, {1, 100}, {2, 100}}, 100);
   v1::BlockRecord row = Row(block);

@@ -523,6 +523,39 @@ TEST_F(LeaseOps, BytesOfAnEarlierCloseAreNeverCut) {
   EXPECT_EQ(BlockRow(opened.block().id()).closed_length_bytes(), 0u);
 }
 
+TEST_F(LeaseOps, SyncedBytesAreNeverCutWhoeverHasAnswered) {
+  const v1::MutationResult file = Open("/f", 100);
+  v1::Mutation sync = Fsync(file, 90);
+  sync.mutable_fsync()->set_synced(true);
+  space_.Must(sync);
+  space_.Must(Expire("writer", file.inode().id()));
+  const auto cut = space_.Apply(Recovered(file.block().id(), 89));
+  EXPECT_THAT(cut, HasReason("DATA_LOST"));
+  EXPECT_THAT(Words(cut), HasSubstr("89 bytes were found, 90 had been synced"));
+  const auto dropped = space_.Apply(Dropped(file.block().id(), {1, 2, 3}));
+  EXPECT_THAT(dropped, HasReason("DATA_LOST"));
+  EXPECT_THAT(Words(dropped), HasSubstr("cannot be dropped: 90 bytes of it had been synced"));
+  EXPECT_EQ(BlockRow(file.block().id()).state(), v1::UNDER_RECOVERY);
+  EXPECT_EQ(BlockRow(space_.Must(NextRound(file.block().id())).block().id()).synced_length_bytes(), 90u);
+  v1::Mutation all = Recovered(file.block().id(), 90, {1});
+  for (const uint32_t storage : {2u, 3u}) all.mutable_commit_block_recovery()->add_answered(storage);
+  space_.Must(all);  // What was only flushed may go, when all have answered.
+  EXPECT_EQ(Inode("/f").length_bytes(), 90u);
+  EXPECT_EQ(BlockRow(file.block().id()).synced_length_bytes(), 0u);
+}
+
+TEST_F(LeaseOps, AnAppendThatSyncsRaisesWhatIsKeptAboveWhatWasClosed) {
+  space_.WriteFile("/f", {1000});
+  const v1::MutationResult opened = space_.Must(Append("/f", "writer", LastBlock("/f")));
+  v1::Mutation sync = Fsync(opened, 1200);
+  sync.mutable_fsync()->set_synced(true);
+  space_.Must(sync);
+  space_.Must(Recover("/f"));
+  EXPECT_THAT(space_.Apply(Recovered(opened.block().id(), 1199)), HasReason("DATA_LOST"));
+  space_.Must(Recovered(opened.block().id(), 1200, {2}));
+  EXPECT_EQ(Inode("/f").length_bytes(), 1200u);
+}
+
 TEST_F(LeaseOps, ABlockIsDroppedOnlyWhenAllItsStoragesSaidThatTheyHaveNothing) {
   const v1::MutationResult file = Open("/f");
   space_.Must(Expire("writer", file.inode().id()));

@@ -96,6 +96,14 @@ std::vector<Bug> Bugs() {
                   block.clear_closed_length_bytes();
                   PutBlock(txn, BlockId(result.block().id()), block);
                 }),
+      WrongRows("FsyncForgetsThatItWasSynced",
+                [](const v1::Mutation& m, v1::MutationResult&, MemoryTransaction& txn, const MemoryState&) {
+                  if (!m.fsync().synced() || !m.fsync().has_last_block()) return;
+                  const BlockId id(m.fsync().last_block().id());
+                  v1::BlockRecord block = *GetBlock(txn, id);
+                  block.clear_synced_length_bytes();
+                  PutBlock(txn, id, block);
+                }),
       WrongRows("AnotherRoundKeepsTheRecoveryId",
                 [](const v1::Mutation& m, v1::MutationResult&, MemoryTransaction& txn, const MemoryState& before) {
                   if (m.has_start_block_recovery())

@@ -259,7 +259,8 @@ class Dumper {
                              .recovery_id = block.recovery_id(),
                              .truncate_to = block.has_truncate_to_bytes() ? std::optional(block.truncate_to_bytes()) : std::nullopt,
                              .closed_length = block.closed_length_bytes(),
-                             .append_from = block.append_from_stamp()});
+                             .append_from = block.append_from_stamp(),
+                             .synced = block.synced_length_bytes()});
     return &block;
   }
 
@@ -322,6 +323,7 @@ std::string NodeLine(const NodeFacts& facts) {
       if (block.recovery_id != 0) line += fmt::format(" round {}", block.recovery_id);
       if (block.truncate_to) line += fmt::format(" cut to {}", *block.truncate_to);
       if (block.closed_length != 0) line += fmt::format(" closed {}", block.closed_length);
+      if (block.synced != 0) line += fmt::format(" synced {}", block.synced);
       if (block.append_from != 0) line += fmt::format(" from {}", block.append_from);
       line += "]";
     }

@@ -19,7 +19,7 @@ struct NodeFacts {
     int64_t committed_ms = 0;
     uint64_t recovery_id = 0;
     std::optional<uint64_t> truncate_to;
-    uint64_t closed_length = 0, append_from = 0;
+    uint64_t closed_length = 0, append_from = 0, synced = 0;
   };
   bool is_directory = true;
   uint64_t id = 0;

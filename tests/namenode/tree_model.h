@@ -29,6 +29,7 @@ struct ModelBlock {
   // Opened again by an append: what was closed before, and the stamp of that time while the new pipeline is not known to stand.
   uint64_t closed_length = 0;
   uint64_t append_from = 0;
+  uint64_t synced = 0;  // On disk, as its writer was told; of one that is not committed.
 };
 
 struct ModelNode {

@@ -65,6 +65,7 @@ ErrorKind TreeModel::Commit(const v1::Mutation& m, const v1::Mutation::Commit& c
   block.committed_ms = now_ms_;
   block.closed_length = 0;
   block.append_from = 0;
+  block.synced = 0;
   std::erase_if(block.storages, [&](uint32_t storage) { return !acknowledged.contains(storage); });
   block.charged = block.length * block.replication;
   *changed = true;
@@ -261,6 +262,10 @@ Expected TreeModel::Fsync(const v1::Mutation& m) {
     if (op.last_block().length_bytes() > block->length) {
       block->length = op.last_block().length_bytes();
       block->append_from = 0;
+      expected.acted = true;
+    }
+    if (op.synced() && op.last_block().length_bytes() > block->synced) {
+      block->synced = op.last_block().length_bytes();
       expected.acted = true;
     }
   }

@@ -234,7 +234,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
   ModelBlock& last = file.blocks.back();
   if (op.drop()) {
     if (!all_in(last.storages, op.empty())) return Refused(ErrorKind::kInvalidArgument, "NOT_ALL_ANSWERED");
-    if (last.closed_length > 0 || last.truncate_to) return Refused(ErrorKind::kInvalidArgument, "DATA_LOST");
+    if (last.closed_length > 0 || last.synced > 0 || last.truncate_to) return Refused(ErrorKind::kInvalidArgument, "DATA_LOST");
     file.blocks.pop_back();
   } else {
     const auto bad = [](const char* reason) { return Refused(ErrorKind::kInvalidArgument, reason); };
@@ -244,7 +244,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
       if (length != *last.truncate_to) return bad("WRONG_LENGTH");
     } else {
       if (length > file.block_size) return bad("LONGER_THAN_BLOCK");
-      if (length < last.closed_length) return bad("DATA_LOST");
+      if (length < last.closed_length || length < last.synced) return bad("DATA_LOST");
       if (length < last.length && !all_in(last.storages, op.answered())) return bad("SHORTER_THAN_SYNCED");
     }
     last.length = length;
@@ -257,6 +257,7 @@ Expected TreeModel::CommitBlockRecovery(const v1::Mutation& m) {
     last.truncate_to.reset();
     last.closed_length = 0;
     last.append_from = 0;
+    last.synced = 0;
   }
   Close(&file, /*by_writer=*/false);
   nodes_[path] = file;

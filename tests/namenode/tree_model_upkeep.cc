@@ -85,7 +85,8 @@ std::map<std::string, std::string> TreeModel::Lines() const {
                             .recovery_id = block.recovery_id,
                             .truncate_to = block.truncate_to,
                             .closed_length = block.closed_length,
-                            .append_from = block.append_from});
+                            .append_from = block.append_from,
+                            .synced = block.synced});
   };
   std::map<std::string, std::string> lines;
   for (const auto& [path, node] : nodes_) {

@@ -139,6 +139,7 @@ void TreeWorkload::WriterCall(const TreeModel& model, v1::Mutation* m) {
       op.set_path(path);
       op.set_inode_id(inode_id);
       name_previous(&op);
+      op.set_synced(random_.OneIn(3));
       *op.mutable_last_block() = BlockOf(*file);
       op.mutable_last_block()->set_length_bytes(random_.Below(kBlockSize + (random_.OneIn(20) ? 100 : 1)));
       if (take_reserved && !random_.OneIn(4)) {

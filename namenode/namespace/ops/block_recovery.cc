@@ -26,8 +26,8 @@ bool AllIn(const google::protobuf::RepeatedField<uint32_t>& wanted, const google
                      [&](uint32_t storage) { return std::find(there.begin(), there.end(), storage) != there.end(); });
 }
 
-// Whether the block may end as the primary says. What is certain is kept: bytes of an earlier close always, bytes that were acknowledged
-// unless every storage that could hold them has been asked.
+// Whether the block may end as the primary says. What is certain is kept: bytes of an earlier close and synced ones always, bytes that
+// were acknowledged otherwise unless every storage that could hold them has been asked.
 absl::Status CheckOutcome(const v1::Mutation::CommitBlockRecovery& op, const FileEdit& edit) {
   const BlockId id = edit.last()->id;
   const v1::BlockRecord& block = edit.last()->record;
@@ -39,6 +39,9 @@ absl::Status CheckOutcome(const v1::Mutation::CommitBlockRecovery& op, const Fil
                                  block.expected_storages_size()));
     if (block.closed_length_bytes() > 0 || block.has_truncate_to_bytes())
       return Refused(ErrorKind::kInvalidArgument, "DATA_LOST", path, id, "it cannot be dropped: it was part of a closed file");
+    if (block.synced_length_bytes() > 0)
+      return Refused(ErrorKind::kInvalidArgument, "DATA_LOST", path, id,
+                     fmt::format("it cannot be dropped: {} bytes of it had been synced", block.synced_length_bytes()));
     return absl::OkStatus();
   }
   const uint64_t length = op.block().length_bytes();
@@ -56,6 +59,9 @@ absl::Status CheckOutcome(const v1::Mutation::CommitBlockRecovery& op, const Fil
   if (length < block.closed_length_bytes())
     return Refused(ErrorKind::kInvalidArgument, "DATA_LOST", path, id,
                    fmt::format("{} bytes were found, {} had been closed", length, block.closed_length_bytes()));
+  if (length < block.synced_length_bytes())
+    return Refused(ErrorKind::kInvalidArgument, "DATA_LOST", path, id,
+                   fmt::format("{} bytes were found, {} had been synced", length, block.synced_length_bytes()));
   if (length < block.length_bytes() && !AllIn(block.expected_storages(), op.answered()))
     return Refused(
         ErrorKind::kInvalidArgument, "SHORTER_THAN_SYNCED", path, id,

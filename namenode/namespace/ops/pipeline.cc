@@ -87,6 +87,7 @@ absl::Status ApplyFsync(const v1::Mutation::Fsync& op, OpContext& ctx) {
           ErrorKind::kStaleGeneration, "STAMP", edit, *block,
           fmt::format("stamp {} was named, it has {}", op.last_block().generation_stamp(), block->record.generation_stamp()));
     RETURN_IF_ERROR(edit.RaiseLength(*block, op.last_block().length_bytes()));
+    if (op.synced()) edit.RaiseSynced(*block, op.last_block().length_bytes());
   }
   ctx.result().set_path(edit.path());
   if (edit.changed()) return edit.Write();
