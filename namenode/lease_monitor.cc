@@ -1,5 +1,6 @@
 #include "namenode/lease_monitor.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -38,6 +39,10 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   struct Limits {
     absl::Duration soft, hard;
   };
+  struct Holder {
+    SteadyTime renewed;
+    absl::Duration renews_within;  // What it was told last, or said, whichever is longer.
+  };
   State(Options options_in, NamespaceAccess* space_in, Executor* executor_in)
       : options(options_in),
         space(space_in),
@@ -52,7 +57,7 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
   mutable Mutex mu;
   SteadyTime started_at ABSL_GUARDED_BY(mu);
   Limits limits ABSL_GUARDED_BY(mu);
-  std::map<std::string, SteadyTime, std::less<>> renewed ABSL_GUARDED_BY(mu);
+  std::map<std::string, Holder, std::less<>> holders ABSL_GUARDED_BY(mu);
   Stats published ABSL_GUARDED_BY(mu);
 
   // The executor's from here.
@@ -76,18 +81,16 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     if (late <= options.check_interval) return;
     MutexLock lock(mu);
     started_at = started_at + late;
-    for (auto& [holder, last] : renewed) last = std::min(last + late, executor->clock().Now());
+    for (auto& [name, holder] : holders) holder.renewed = std::min(holder.renewed + late, executor->clock().Now());
   }
 
-  absl::Duration IdleOf(std::string_view holder) const {
+  // For how long a holder has been silent, and what its silence is judged by.
+  std::pair<absl::Duration, Limits> Judge(std::string_view name) const {
     MutexLock lock(mu);
-    const auto found = renewed.find(holder);
-    return executor->clock().Now() - (found == renewed.end() ? started_at : found->second);
-  }
-
-  Limits LimitsNow() const {
-    MutexLock lock(mu);
-    return limits;
+    const auto found = holders.find(name);
+    const Holder holder = found == holders.end() ? Holder{started_at, options.unsaid_limit} : found->second;
+    const Limits judged = {std::max(limits.soft, holder.renews_within), std::max(limits.hard, holder.renews_within)};
+    return {executor->clock().Now() - holder.renewed, judged};
   }
 
   // One page of the walk. Its expiries are answered before the next begins, so that the queue of the writer holds one page at most.
@@ -96,7 +99,6 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     std::vector<v1::Mutation> expired;
     std::vector<BlockId> blocks;
     bool more = false;
-    const Limits now = LimitsNow();
     {
       const std::shared_ptr<const ReadView> view = space->Snapshot();
       const auto cursor = view->Scan(Family::kLease, next_key, "");
@@ -115,8 +117,9 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
           if (const std::optional<BlockId> block = LastBlock(*view, lease->id)) blocks.push_back(*block);
           continue;
         }
-        const absl::Duration idle = IdleOf(lease->holder);
-        if (idle < now.soft || (idle < now.hard && !IsDeletedIfAbandoned(cursor->value()))) continue;
+        const auto [idle, judged] = Judge(lease->holder);
+        if (idle < judged.soft && idle < judged.hard) continue;
+        if (idle < judged.hard && !IsDeletedIfAbandoned(cursor->value())) continue;
         v1::Mutation& mutation = expired.emplace_back();
         mutation.mutable_expire_lease()->set_holder(std::string(lease->holder));
         mutation.mutable_expire_lease()->set_inode_id(lease->id.value());
@@ -155,10 +158,10 @@ struct LeaseMonitor::State : std::enable_shared_from_this<LeaseMonitor::State> {
     const SteadyTime now = executor->clock().Now();
     next_key.clear();
     MutexLock lock(mu);
-    const absl::Duration limit = limits.hard;
+    const absl::Duration limit = std::max(limits.hard, options.unsaid_limit);
     // A holder that is forgotten counts as silent since the start, which is longer still.
-    std::erase_if(renewed, [&](const auto& item) { return now - item.second >= limit; });
-    published.holders = renewed.size();
+    std::erase_if(holders, [&](const auto& item) { return now - item.second.renewed >= std::max(limit, item.second.renews_within); });
+    published.holders = holders.size();
     published.leases = std::exchange(rows_seen, 0);
     published.recovering = std::exchange(recovering, 0);
   }
@@ -178,34 +181,40 @@ void LeaseMonitor::SetLimits(absl::Duration soft_limit, absl::Duration hard_limi
   state_->limits = {soft_limit, hard_limit};
 }
 
-absl::Status LeaseMonitor::Renew(const std::string& holder) {
+absl::StatusOr<absl::Duration> LeaseMonitor::Renew(const std::string& holder, absl::Duration renews_within) {
   if (holder.empty()) return MakeError(ErrorKind::kInvalidArgument, "renewLease: the client name is missing");
   if (holder.size() > kMaxHolderBytes)
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("renewLease: a client name of {} bytes is too long (at most {})", holder.size(), kMaxHolderBytes));
   const SteadyTime now = state_->executor->clock().Now();
   MutexLock lock(state_->mu);
-  const auto found = state_->renewed.find(holder);
-  if (found != state_->renewed.end()) {
-    found->second = now;
-    return absl::OkStatus();
-  }
-  if (state_->renewed.size() >= state_->options.max_holders)
+  const auto found = state_->holders.find(holder);
+  if (found == state_->holders.end() && state_->holders.size() >= state_->options.max_holders)
     return MakeError(
         ErrorKind::kBusy,
-        fmt::format("renewLease: {} clients hold leases on this NameNode, as many as it keeps; try again later", state_->renewed.size()));
-  state_->renewed.emplace(holder, now);
-  state_->published.holders = state_->renewed.size();
-  return absl::OkStatus();
+        fmt::format("renewLease: {} clients hold leases on this NameNode, as many as it keeps; try again later", state_->holders.size()));
+  const absl::Duration told = std::min(state_->limits.soft, state_->limits.hard);
+  State::Holder& known = found == state_->holders.end() ? state_->holders[holder] : found->second;
+  known.renewed = now;
+  // What it says is no way to keep files for longer than the hard limit.
+  if (renews_within > absl::ZeroDuration()) {
+    known.renews_within = std::min(renews_within, state_->limits.hard);
+  } else if (found == state_->holders.end()) {
+    known.renews_within = state_->options.unsaid_limit;
+  }
+  known.renews_within = std::max(known.renews_within, told);
+  state_->published.holders = state_->holders.size();
+  return told;
 }
 
 void LeaseMonitor::SetOnRecovering(absl::AnyInvocable<void(std::vector<BlockId>)> on_recovering) {
   state_->on_recovering = std::move(on_recovering);
 }
 
-absl::Duration LeaseMonitor::IdleOf(std::string_view holder) const { return state_->IdleOf(holder); }
-
-absl::Duration LeaseMonitor::soft_limit() const { return state_->LimitsNow().soft; }
+LeaseMonitor::Silence LeaseMonitor::SilenceOf(std::string_view holder) const {
+  const auto [idle, judged] = state_->Judge(holder);
+  return {idle, judged.soft};
+}
 
 LeaseMonitor::Stats LeaseMonitor::stats() const {
   MutexLock lock(state_->mu);

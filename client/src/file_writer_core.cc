@@ -73,6 +73,7 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
     absl::StatusOr<v1::CreateResponse> created = co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Create, std::move(attempt));
     if (created.ok()) {
       file_.inode_id = created->status().inode_id();
+      core_->leases().NoteLimit(absl::Milliseconds(created->lease_soft_limit_ms()));
       if (created->has_first_block()) first_block_ = created->first_block();
       if (created->status().block_size_bytes() != 0) block_size = created->status().block_size_bytes();
       break;
@@ -99,6 +100,7 @@ Awaitable<absl::Status> FileWriterCore::AppendFile() {
     co_return opened.status();
   }
   file_.inode_id = opened->status().inode_id();
+  core_->leases().NoteLimit(absl::Milliseconds(opened->lease_soft_limit_ms()));
   BeginWriting(opened->status().block_size_bytes());
   uint64_t block_offset = 0;
   if (opened->has_last_block()) {

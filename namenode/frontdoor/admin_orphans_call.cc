@@ -25,8 +25,8 @@ void AdminService::ListOrphans(api::CallContext, v1::ListOrphansRequest request,
     response.set_next(std::move(page->next));
     response.set_inodes_seen(page->seen);
     for (v1::OrphanFile& file : page->files) {
-      if (file.state() == v1::OrphanFile::WRITING && leases_->IdleOf(file.holder()) >= leases_->soft_limit())
-        file.set_state(v1::OrphanFile::SILENT);
+      const LeaseMonitor::Silence silence = leases_->SilenceOf(file.holder());
+      if (file.state() == v1::OrphanFile::WRITING && silence.idle >= silence.soft_limit) file.set_state(v1::OrphanFile::SILENT);
       *response.add_files() = std::move(file);
     }
     done(std::move(response));

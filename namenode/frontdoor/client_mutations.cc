@@ -110,15 +110,14 @@ absl::Status ClientService::TryCreate(Call<v1::CreateRequest, v1::CreateResponse
     if (!targets.ok()) return Annotate(targets.status(), fmt::format("create {}", request.path()));
     for (const StorageNumber target : *targets) create.add_targets(static_cast<uint32_t>(target.value()));
   }
-  if (!call.header.client_name().empty()) {
-    RETURN_IF_ERROR(leases_->Renew(call.header.client_name()));
-  }
+  ASSIGN_OR_RETURN(const int64_t limit_ms, RenewFor(call.header.client_name()));
   if (!request.overwrite()) SeeLease(walk, call.header.client_name(), create.mutable_lease_seen());
   const bool with_first_block = request.with_first_block();
   SubmitOverLease<v1::CreateRequest, v1::CreateResponse>(
       kCreateFile, std::move(call), std::move(mutation), &ClientService::OnCreate,
-      [this, with_first_block](const v1::MutationResult& result, v1::CreateResponse& response) {
+      [this, with_first_block, limit_ms](const v1::MutationResult& result, v1::CreateResponse& response) {
         *response.mutable_status() = ToFileStatus(result.inode(), result.path());
+        response.set_lease_soft_limit_ms(limit_ms);
         if (!with_first_block) return absl::OkStatus();
         absl::StatusOr<v1::LocatedBlock> located = Locate(result);
         RETURN_IF_ERROR(located.status());

@@ -96,11 +96,13 @@ CAIRN_DISPATCH(ReportBadReplicas, Dispatch, On)
 // These two are answered at once: a renewal never waits behind a slow read.
 void ClientService::RenewLease(api::CallContext context, v1::RenewLeaseRequest request, api::Done<v1::RenewLeaseResponse> done) {
   static_cast<void>(context);
-  absl::Status status = CheckReadHeader(request.header());
-  if (status.ok()) status = leases_->Renew(request.header().client_name());
-  if (!status.ok()) return done(status);
+  if (absl::Status status = CheckReadHeader(request.header()); !status.ok()) return done(std::move(status));
+  const absl::StatusOr<absl::Duration> limit =
+      leases_->Renew(request.header().client_name(), absl::Milliseconds(request.renews_within_ms()));
+  if (!limit.ok()) return done(limit.status());
   v1::RenewLeaseResponse response;
   StampHeader(response.mutable_header());
+  response.set_lease_soft_limit_ms(absl::ToInt64Milliseconds(*limit));
   done(std::move(response));
 }
 

@@ -170,6 +170,8 @@ class ClientService : public api::ClientNamenode {
   // True if the call of this header acted before: its answer is in the snapshot, and it needs nothing chosen.
   absl::StatusOr<bool> HasActed(const ReadView& view, const v1::RequestHeader& header) const;
   // What is to be said of the lease that stands in the way of `caller` at the end of `walk`; nothing of his own.
+  // Who opens a file lives. The soft limit to tell it; 0 if it has no name, which Apply refuses.
+  absl::StatusOr<int64_t> RenewFor(const std::string& client_name) const;
   void SeeLease(const absl::StatusOr<PathWalk>& walk, const std::string& caller, v1::Mutation::LeaseSeen* seen) const;
   // Submit; but if a lease that has run out stands in the way it is taken over first, and `again` makes the call anew once that has closed
   // the file. Else the caller is told that it is being recovered.

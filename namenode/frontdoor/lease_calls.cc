@@ -64,7 +64,15 @@ void ClientService::SeeLease(const absl::StatusOr<PathWalk>& walk, const std::st
   const std::string& holder = file->lease_holder();
   if (holder.empty() || holder == caller || holder == kRecoveryHolder) return;
   seen->set_holder(holder);
-  seen->set_idle_ms(absl::ToInt64Milliseconds(leases_->IdleOf(holder)));
+  const LeaseMonitor::Silence silence = leases_->SilenceOf(holder);
+  seen->set_idle_ms(absl::ToInt64Milliseconds(silence.idle));
+  seen->set_limit_ms(absl::ToInt64Milliseconds(silence.soft_limit));
+}
+
+absl::StatusOr<int64_t> ClientService::RenewFor(const std::string& client_name) const {
+  if (client_name.empty()) return 0;
+  ASSIGN_OR_RETURN(const absl::Duration limit, leases_->Renew(client_name));
+  return absl::ToInt64Milliseconds(limit);
 }
 
 template <class Operation>
@@ -95,19 +103,20 @@ void ClientService::OnAppend(Call<v1::AppendRequest, v1::AppendResponse> call) {
     if (!found.ok()) return call.done(Annotate(found, fmt::format("append {}", request.path())));
   }
   SeeLease(walk, call.header.client_name(), append.mutable_lease_seen());
-  if (!call.header.client_name().empty()) {
-    if (const absl::Status renewed = leases_->Renew(call.header.client_name()); !renewed.ok()) return call.done(renewed);
-  }
-  SubmitOverLease<v1::AppendRequest, v1::AppendResponse>(kAppendFile, std::move(call), std::move(mutation), &ClientService::OnAppend,
-                                                         [this](const v1::MutationResult& result, v1::AppendResponse& response) {
-                                                           *response.mutable_status() = ToFileStatus(result.inode(), result.path());
-                                                           if (!result.has_block()) return absl::OkStatus();
-                                                           response.set_old_generation_stamp(result.old_generation_stamp());
-                                                           absl::StatusOr<v1::LocatedBlock> located = Locate(result);
-                                                           RETURN_IF_ERROR(located.status());
-                                                           *response.mutable_last_block() = *std::move(located);
-                                                           return absl::OkStatus();
-                                                         });
+  const absl::StatusOr<int64_t> limit_ms = RenewFor(call.header.client_name());
+  if (!limit_ms.ok()) return call.done(limit_ms.status());
+  SubmitOverLease<v1::AppendRequest, v1::AppendResponse>(
+      kAppendFile, std::move(call), std::move(mutation), &ClientService::OnAppend,
+      [this, told_ms = *limit_ms](const v1::MutationResult& result, v1::AppendResponse& response) {
+        *response.mutable_status() = ToFileStatus(result.inode(), result.path());
+        response.set_lease_soft_limit_ms(told_ms);
+        if (!result.has_block()) return absl::OkStatus();
+        response.set_old_generation_stamp(result.old_generation_stamp());
+        absl::StatusOr<v1::LocatedBlock> located = Locate(result);
+        RETURN_IF_ERROR(located.status());
+        *response.mutable_last_block() = *std::move(located);
+        return absl::OkStatus();
+      });
 }
 
 void ClientService::OnTruncate(Call<v1::TruncateRequest, v1::TruncateResponse> call) {

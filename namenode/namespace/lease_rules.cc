@@ -1,5 +1,6 @@
 #include "namenode/namespace/lease_rules.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -35,8 +36,9 @@ absl::StatusOr<Refusal> WhyNot(const OpContext& ctx, const v1::INodeRecord& file
   }
   if (seen.holder() != holder) return Refusal{kHeldByOther, fmt::format("this file lease is currently owned by {}", holder)};
   const double idle_s = static_cast<double>(seen.idle_ms()) / 1000;
-  if (seen.idle_ms() < ctx.limits().lease_soft_limit_ms()) {
-    const double limit_s = static_cast<double>(ctx.limits().lease_soft_limit_ms()) / 1000;
+  const int64_t limit_ms = std::max(ctx.limits().lease_soft_limit_ms(), seen.limit_ms());
+  if (seen.idle_ms() < limit_ms) {
+    const double limit_s = static_cast<double>(limit_ms) / 1000;
     return Refusal{kHeldByOther, fmt::format("this file lease is currently owned by {}, last heard of {:.1f} s ago; it may be taken over "
                                              "after {:.0f} s (cairn.namenode.lease-soft-limit)",
                                              holder, idle_s, limit_s)};

@@ -171,7 +171,7 @@ TEST_F(Background, AStallOfTheNamenodeIsNoSilenceOfItsClients) {
   clock.Advance(absl::Minutes(3));
   run();
   EXPECT_THAT(access_.submitted(), IsEmpty());
-  EXPECT_LE(leases.IdleOf("me"), absl::Seconds(5));
+  EXPECT_LE(leases.SilenceOf("me").idle, absl::Seconds(5));
   for (int i = 0; i < 10; ++i) {
     clock.Advance(absl::Seconds(5));
     run();
@@ -196,6 +196,51 @@ TEST_F(Background, ANewNamenodeGrantsAFullPeriod) {
   EXPECT_TRUE(StatusOfPath(space_.view(), "/f")->under_construction());
   world_.RunFor(absl::Minutes(2));
   EXPECT_FALSE(StatusOfPath(space_.view(), "/f")->under_construction());
+  StopPart(leases);
+}
+
+TEST_F(Background, NobodyIsJudgedByALimitThatHeHasNotSaidHeGoesBy) {
+  constexpr absl::Duration kShort = absl::Seconds(5);
+  constexpr absl::Duration kLong = absl::Seconds(60);
+  LeaseMonitor leases({.soft_limit = kShort, .unsaid_limit = kLong}, &access_, executor_.get());
+  const auto judged = [&](const char* holder) { return leases.SilenceOf(holder).soft_limit; };
+  EXPECT_EQ(judged("w"), kLong);  // What it was told by the NameNode before, nobody knows.
+  EXPECT_THAT(leases.Renew("w"), IsOkAndHolds(kShort));
+  EXPECT_EQ(judged("w"), kLong);
+  EXPECT_THAT(leases.Renew("w", kShort), IsOkAndHolds(kShort));
+  EXPECT_EQ(judged("w"), kShort);
+  EXPECT_THAT(leases.Renew("w"), IsOkAndHolds(kShort));  // It opens a file.
+  EXPECT_EQ(judged("w"), kShort);
+  leases.SetLimits(kLong, absl::Minutes(20));
+  EXPECT_EQ(judged("w"), kLong);
+  EXPECT_THAT(leases.Renew("w", kShort), IsOkAndHolds(kLong));
+  leases.SetLimits(kShort, absl::Minutes(20));
+  EXPECT_EQ(judged("w"), kLong);  // As it was told.
+  EXPECT_THAT(leases.Renew("w", kLong), IsOkAndHolds(kShort));
+  EXPECT_EQ(judged("w"), kLong);
+  EXPECT_THAT(leases.Renew("w", kShort), IsOkAndHolds(kShort));
+  EXPECT_EQ(judged("w"), kShort);
+  EXPECT_THAT(leases.Renew("w", absl::Hours(24)), IsOkAndHolds(kShort));
+  EXPECT_EQ(judged("w"), absl::Minutes(20));  // Nobody says himself beyond the hard limit.
+}
+
+TEST_F(Background, ALimitBelowTheClientsIntervalTakesNothingFromALivingWriter) {
+  LeaseMonitor leases({.hard_limit = absl::Minutes(20), .soft_limit = absl::Minutes(1)}, &access_, executor_.get());
+  leases.Start();
+  v1::Mutation create = CreateMutation("/vanishing", "w", {1});
+  create.mutable_create()->set_delete_if_abandoned(true);
+  space_.Must(create);
+  space_.Must(CreateMutation("/kept", "w"));
+  ASSERT_THAT(leases.Renew("w", absl::Seconds(60)), IsOk());
+  leases.SetLimits(absl::Seconds(5), absl::Seconds(6));
+  world_.RunFor(absl::Seconds(55));
+  EXPECT_TRUE(StatusOfPath(space_.view(), "/vanishing").ok());
+  EXPECT_TRUE(StatusOfPath(space_.view(), "/kept")->under_construction());
+  ASSERT_THAT(leases.Renew("w", absl::Seconds(60)), IsOkAndHolds(absl::Seconds(5)));
+  ASSERT_THAT(leases.Renew("w", absl::Seconds(5)), IsOk());
+  world_.RunFor(absl::Seconds(20));
+  EXPECT_FALSE(StatusOfPath(space_.view(), "/vanishing").ok());
+  EXPECT_FALSE(StatusOfPath(space_.view(), "/kept")->under_construction());
   StopPart(leases);
 }
 

@@ -14,7 +14,7 @@ Expected TreeModel::BeingWritten(const v1::Mutation& m, const ModelNode& file, c
   if (file.holder == namenode::kRecoveryHolder)
     return because(!file.blocks.empty() && file.blocks.back().truncate_to ? "BUSY" : "RECOVERING");
   // Silent for long, and as it was seen: whoever wants the file may take it over.
-  const bool abandoned = seen.holder() == file.holder && seen.idle_ms() >= m.limits().lease_soft_limit_ms();
+  const bool abandoned = seen.holder() == file.holder && seen.idle_ms() >= std::max(m.limits().lease_soft_limit_ms(), seen.limit_ms());
   return because(abandoned ? "MAY_BE_TAKEN_OVER" : "HELD_BY_OTHER");
 }
 

@@ -172,6 +172,7 @@ v1::Mutation::LeaseSeen TreeWorkload::LeaseSeen(const ModelNode& file) {
   v1::Mutation::LeaseSeen seen;
   if (!random_.OneIn(6)) seen.set_holder(file.holder);
   seen.set_idle_ms(static_cast<int64_t>(random_.OneIn(3) ? random_.Below(60'000) : 60'000));
+  if (random_.OneIn(4)) seen.set_limit_ms(static_cast<int64_t>(random_.Below(120'000)));
   return seen;
 }
 

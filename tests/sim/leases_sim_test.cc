@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/config.h"
 #include "common/error.h"
+#include "namenode/reconfiguration.h"
 #include "tests/sim/sim_user.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/seeds.h"
@@ -130,7 +132,7 @@ TEST_F(Leases, AWriterThatIsAliveKeepsItsFileHoweverLongItIsSilent) {
   EXPECT_THAT(file.Close(), IsOk());
 }
 
-TEST_F(Leases, ANewNamenodeGrantsASilentWriterAWholeSoftLimitMore) {
+TEST_F(Leases, ANewNamenodeGrantsASilentWriterAWholeMinuteMore) {
   SimWriting file(&writer_, "/d/f", PatternOf(5, 1000));
   ASSERT_THAT(file.Create(), IsOk());
   ASSERT_THAT(file.Append(1000), IsOk());
@@ -138,9 +140,9 @@ TEST_F(Leases, ANewNamenodeGrantsASilentWriterAWholeSoftLimitMore) {
   writer_.Kill();
   Run(absl::Seconds(25));
   cluster_.KillNamenode(absl::Seconds(1));
-  Run(absl::Seconds(20));
-  ExpectHeldBy(writer_);  // 45 s of silence, of which this NameNode knows less than 20.
-  Run(absl::Seconds(15));
+  Run(absl::Seconds(55));
+  ExpectHeldBy(writer_);  // 80 s of silence, of which this NameNode knows less than 55. It may have told its limit to nobody.
+  Run(absl::Seconds(10));
   absl::Status opened = TryAppend(&other_);
   EXPECT_THAT(opened, HasReason("RECOVERING"));
   for (int i = 0; i < 20 && !opened.ok(); ++i) {
@@ -173,6 +175,87 @@ TEST_F(Leases, AWriterThatGivesUpLeavesItsFileAtOnce) {
   }
   ASSERT_TRUE(other_.AwaitClosed("/d/f", absl::Seconds(10)));
   ExpectVisible(content, 777, false);
+}
+
+// A cluster with the limits that are configured when nobody says otherwise, which are changed while it runs.
+class LeaseLimits : public ::testing::Test {
+ protected:
+  LeaseLimits() {
+    cluster_.AskFromElsewhere();
+    cluster_.namenode()->UseReconfiguration(&reconfiguration_);
+  }
+  void Run(absl::Duration duration) {
+    cluster_.RunUntil([] { return false; }, duration);
+  }
+  static absl::StatusOr<Config> Load(const std::string& limits) {
+    Config config;
+    absl::Status read = config.AddYaml("dfs.permissions.enabled: false\ndfs.blocksize: 1m\n" + limits, "cairn.yaml");
+    if (!read.ok()) return read;
+    return config;
+  }
+  void Reload(const std::string& limits) {
+    limits_ = limits;
+    v1::ReconfigureRequest request;
+    request.mutable_header()->set_user("sim");
+    request.set_action(v1::ReconfigureRequest::START);
+    const auto taken = cluster_.AskAdmin(&api::NamenodeAdmin::Reconfigure, request);
+    ASSERT_THAT(taken, IsOk());
+    ASSERT_EQ(taken->error(), "");
+    ASSERT_GT(taken->changes_size(), 0);
+  }
+  bool Exists(const std::string& path) { return other_.Stat(path).ok(); }
+  absl::Status TryAppend(const std::string& path) {
+    SimWriting file(&other_, path, "");
+    return file.OpenForAppend(0);
+  }
+
+  std::string limits_;
+  SimCluster cluster_{{.seed = Seeds(1).front()}};
+  namenode::Reconfiguration reconfiguration_{*Load(""), [this] { return Load(limits_); }, &cluster_.world().clock()};
+  SimUser writer_{&cluster_, "writer"};
+  SimUser other_{&cluster_, "other"};
+};
+
+TEST_F(LeaseLimits, LoweredWhileAWriterIsSilentTheyTakeNothingFromIt) {
+  CreateOptions vanishing;
+  vanishing.delete_if_abandoned = true;
+  SimWriting file(&writer_, "/vanishing", PatternOf(8, 2000));
+  ASSERT_THAT(file.Create(vanishing), IsOk());
+  SimWriting kept(&writer_, "/kept", PatternOf(9, 2000));
+  ASSERT_THAT(kept.Create(), IsOk());
+  // At every point between two renewals, which are 20 s apart.
+  for (int i = 0; i < 8; ++i) {
+    Reload(i % 2 == 0 ? "cairn.namenode.lease-soft-limit: 5s\ndfs.namenode.lease-hard-limit-sec: 6s\n" : "dfs.ls.limit: 100\n");
+    Run(absl::Seconds(i % 2 == 0 ? 63 : 43));
+    ASSERT_TRUE(Exists("/vanishing"));
+    EXPECT_THAT(TryAppend("/vanishing"), HasReason("HELD_BY_OTHER"));
+    EXPECT_THAT(TryAppend("/kept"), HasReason("HELD_BY_OTHER"));
+  }
+  // A file that is opened now is no worse off.
+  Reload("cairn.namenode.lease-soft-limit: 5s\n");
+  SimWriting late(&writer_, "/late", PatternOf(10, 2000));
+  ASSERT_THAT(late.Create(vanishing), IsOk());
+  Run(absl::Minutes(2));
+  ASSERT_TRUE(Exists("/late"));
+  for (SimWriting* writing : {&file, &kept, &late}) {
+    ASSERT_THAT(writing->Append(2000), IsOk());
+    EXPECT_THAT(writing->Close(), IsOk());
+  }
+  EXPECT_THAT(other_.Get("/vanishing"), IsOkAndHolds(file.content()));
+}
+
+TEST_F(LeaseLimits, AShortLimitActsOnWhoHasHeardOfIt) {
+  Reload("cairn.namenode.lease-soft-limit: 5s\n");
+  CreateOptions vanishing;
+  vanishing.delete_if_abandoned = true;
+  SimWriting file(&writer_, "/f", PatternOf(11, 2000));
+  ASSERT_THAT(file.Create(vanishing), IsOk());
+  Run(absl::Seconds(1));
+  writer_.Kill();
+  Run(absl::Seconds(4));
+  EXPECT_TRUE(Exists("/f"));
+  Run(absl::Seconds(10));
+  EXPECT_FALSE(Exists("/f"));
 }
 
 }  // namespace

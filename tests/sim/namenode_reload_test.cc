@@ -100,6 +100,14 @@ class NamenodeReload : public ::testing::Test {
     request.set_path(path);
     return Mutate("ada", &api::ClientNamenode::Append, request, client);
   }
+  // Says below what the client's silences stay; the limit that it is told.
+  absl::Duration Renew(const std::string& client, absl::Duration renews_within) {
+    v1::RenewLeaseRequest request;
+    request.set_renews_within_ms(absl::ToInt64Milliseconds(renews_within));
+    const auto renewed = Ask("ada", &api::ClientNamenode::RenewLease, request, client);
+    EXPECT_THAT(renewed, IsOk());
+    return renewed.ok() ? absl::Milliseconds(renewed->lease_soft_limit_ms()) : absl::ZeroDuration();
+  }
   bool IsOpen(const std::string& path) {
     v1::GetFileInfoRequest request;
     request.set_path(path);
@@ -120,8 +128,15 @@ TEST_F(NamenodeReload, TheSoftLimitOfLeases) {
   world_.RunFor(absl::Seconds(20));
   EXPECT_THAT(std::string(Append("other", "/open/f").message()), HasSubstr("it may be taken over after 60 s"));
   Reload("cairn.namenode.lease-soft-limit: 30s\n");
+  // Its writer has not heard of it yet.
+  EXPECT_THAT(std::string(Append("other", "/open/f").message()), HasSubstr("it may be taken over after 60 s"));
+  EXPECT_EQ(Renew("writer", absl::Seconds(60)), absl::Seconds(30));
+  EXPECT_THAT(std::string(Append("other", "/open/f").message()), HasSubstr("it may be taken over after 60 s"));
+  EXPECT_EQ(Renew("writer", absl::Seconds(30)), absl::Seconds(30));
   EXPECT_THAT(std::string(Append("other", "/open/f").message()), HasSubstr("it may be taken over after 30 s"));
-  world_.RunFor(absl::Seconds(15));
+  world_.RunFor(absl::Seconds(29));
+  EXPECT_THAT(std::string(Append("other", "/open/f").message()), HasSubstr("it may be taken over after 30 s"));
+  world_.RunFor(absl::Seconds(2));
   EXPECT_THAT(Append("other", "/open/f"), IsOk());
 }
 
