@@ -1,4 +1,4 @@
-"""./dev bench write|read|nn ...: builds the release and hands over to tests/bench/bench.py."""
+"""./dev bench write|read|nn|storm ...: builds the release and hands over to tests/bench/bench.py."""
 
 import subprocess
 import sys

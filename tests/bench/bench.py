@@ -1,5 +1,5 @@
 """./dev bench write|read [--json] [--rounds N] [--mib N]: Cairn beside the raw limit of this machine, measured in the same run.
-./dev bench nn: see nn_bench.py.
+./dev bench nn: see nn_bench.py; ./dev bench storm: see storm_bench.py.
 
 The same bytes through the same number of processes: one client and three DataNodes against raw_chain (plain blocking sockets,
 CRC32C at the ends, new files that are kept). The two alternate, and each figure is the median of its rounds. CPU seconds per GiB
@@ -143,4 +143,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["nn"]:
         import nn_bench
         sys.exit(nn_bench.main())
+    if sys.argv[1:2] == ["storm"]:
+        import storm_bench
+        sys.exit(storm_bench.main())
     sys.exit(main())

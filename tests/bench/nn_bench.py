@@ -46,6 +46,13 @@ def tool(name, *arguments, **options):
     return json.loads(done.stdout)
 
 
+def cpu_seconds(pid):
+    """User and system seconds of a process so far."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    fields = text[text.rindex(")") + 2:].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Namenode:
     """A cairn-namenode process on a directory that is new or that nn_fill fills."""
 
@@ -92,9 +99,7 @@ class Namenode:
         return self.cpu_seconds() - before
 
     def cpu_seconds(self):
-        text = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
-        fields = text[text.rindex(")") + 2:].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process.pid)
 
     def resident_mib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")

@@ -2,8 +2,9 @@
 //
 //   nn_fill --directory D --files N [--base /fill] [--files-per-directory N]
 //
-// Formats the directory if it is new. No NameNode may run on it meanwhile. Prints one JSON object; `rows_of_delete` are the rows that one
-// delete of everything would write, and those of a tree of 10 files.
+// Formats the directory, which must be new. No NameNode may run on it meanwhile. Prints one JSON object; `rows_of_delete` are the rows that
+// one delete of everything would write, and those of a tree of 10 files. All their blocks follow one another from `first_block`
+// and `first_stamp` on, each of `length` bytes, one replica on each of the simulated DataNodes (load_layout.h).
 
 #include <cstdio>
 #include <cstdlib>
@@ -81,7 +82,11 @@ class Filler {
   std::unique_ptr<StoreTransaction> txn_;
 };
 
-void AddFiles(Filler& filler, const Layout& layout, uint64_t files, const v1::MutationResult& numbers) {
+constexpr uint64_t kLength = 1000;
+
+// The first one's block.
+v1::Block AddFiles(Filler& filler, const Layout& layout, uint64_t files, const v1::Mutation::Create& storages) {
+  v1::Block first;
   for (uint64_t file = 0; file < files; ++file) {
     if (file % layout.files_per_directory == 0) {
       v1::Mutation mkdirs;
@@ -98,36 +103,40 @@ void AddFiles(Filler& filler, const Layout& layout, uint64_t files, const v1::Mu
     op.set_block_size_bytes(128 << 20);
     op.set_mode(0644);
     op.set_with_first_block(true);
-    *op.mutable_targets() = numbers.storage_numbers();
+    *op.mutable_targets() = storages.targets();
     const v1::MutationResult created = filler.Apply(std::move(create));
+    if (file == 0) first = created.block();
     v1::Mutation complete;
+    complete.mutable_complete()->set_path(layout.FilePath(file));
     complete.mutable_complete()->set_inode_id(created.inode().id());
     v1::Mutation::Commit& last = *complete.mutable_complete()->mutable_last();
     *last.mutable_block() = created.block();
-    last.mutable_block()->set_length_bytes(1000);
+    last.mutable_block()->set_length_bytes(kLength);
     *last.mutable_acknowledged() = created.storages();
     filler.Apply(std::move(complete));
   }
+  return first;
 }
 
 int Fill(const std::string& directory, uint64_t files, const Layout& layout, Env* env) {
-  const auto exists = env->files().Exists(directory + "/VERSION");
-  Must(exists.status());
-  if (!*exists) Must(namenode::NamenodeDirectory::Format(directory, {}, env));
+  Must(namenode::NamenodeDirectory::Format(directory, {}, env));
   auto opened = namenode::NamenodeDirectory::Open(directory, MetaStore::Options{}, env);
   Must(opened.status());
   MetaStore& store = (*opened)->store();
   const double begin = NowSeconds();
   Filler filler(&store, &env->clock());
 
-  v1::Mutation storages;
-  storages.mutable_register_storages()->set_datanode_uuid(DatanodeUuid(0));
-  for (int node = 0; node < kDatanodes; ++node) storages.mutable_register_storages()->add_storage_uuids(StorageUuid(node));
-  const v1::MutationResult numbers = filler.Apply(std::move(storages));
+  v1::Mutation::Create storages;
+  for (int node = 0; node < kDatanodes; ++node) {
+    v1::Mutation registration;
+    registration.mutable_register_storages()->set_datanode_uuid(DatanodeUuid(node));
+    registration.mutable_register_storages()->add_storage_uuids(StorageUuid(node));
+    storages.mutable_targets()->MergeFrom(filler.Apply(std::move(registration)).storage_numbers());
+  }
 
   const Layout small{.base = "/ten", .files_per_directory = 10};
-  AddFiles(filler, small, 10, numbers);
-  AddFiles(filler, layout, files, numbers);
+  const v1::Block first = AddFiles(filler, small, 10, storages);
+  AddFiles(filler, layout, files, storages);
   const uint64_t rows = filler.RowsOfDelete(layout.base);
   const uint64_t rows_of_ten = filler.RowsOfDelete(small.base);
   // The directory is filled when all of it is on disk.
@@ -136,9 +145,10 @@ int Fill(const std::string& directory, uint64_t files, const Layout& layout, Env
   last.mutable_mkdirs()->set_mode(0755);
   filler.Apply(std::move(last));
   filler.Write(/*sync=*/true);
-  std::printf("{\"files\": %llu, \"seconds\": %.1f, \"rows_of_delete\": %llu, \"rows_of_delete_of_ten\": %llu}\n",
-              static_cast<unsigned long long>(files), NowSeconds() - begin, static_cast<unsigned long long>(rows),
-              static_cast<unsigned long long>(rows_of_ten));
+  fmt::print(
+      R"({{"files": {}, "seconds": {:.1f}, "rows_of_delete": {}, "rows_of_delete_of_ten": {}, "blocks": {}, "first_block": {}, "first_stamp": {}, "length": {}}})"
+      "\n",
+      files, NowSeconds() - begin, rows, rows_of_ten, files + 10, first.id(), first.generation_stamp(), kLength);
   return 0;
 }
 
