@@ -13,6 +13,7 @@
 #include "common/crc32c.h"
 #include "common/error.h"
 #include "common/status.h"
+#include "namenode/journal/log_gap.h"
 
 namespace cairn::namenode {
 namespace {
@@ -176,12 +177,49 @@ absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name, L
   return scan;
 }
 
+void ForEachRecord(std::string_view bytes, size_t most_bytes, absl::FunctionRef<void(std::string_view record)> each) {
+  std::string record;
+  for (uint64_t at = 0; at + kHeaderBytes <= bytes.size();) {
+    const uint64_t left_in_block = kBlockBytes - at % kBlockBytes;
+    if (left_in_block < kHeaderBytes) {
+      at += left_in_block;
+      continue;
+    }
+    const Fragment fragment = ReadFragment(bytes, at);
+    if (!fragment.intact) return;
+    if (fragment.type == kFull || fragment.type == kFirst) record.clear();
+    const std::string_view payload = bytes.substr(at + kHeaderBytes, fragment.end - at - kHeaderBytes);
+    record.append(payload.substr(0, most_bytes - std::min(most_bytes, record.size())));
+    if (fragment.type == kFull || fragment.type == kLast) each(record);
+    at = fragment.end;
+  }
+}
+
 namespace {
 
 struct Cut {
   std::string path;
   uint64_t at;
+  uint64_t size_bytes;
+  uint64_t records;  // That stay.
 };
+
+// A MANIFEST may have been torn only if what it names without its tail leads to all that is in the logs.
+absl::Status CheckCutOfManifest(const Cut& cut, const std::string& directory, const std::map<uint64_t, std::string>& names,
+                                const std::vector<Cut>& cuts, LocalFileSystem& files) {
+  ASSIGN_OR_RETURN(std::string manifest, files.ReadWhole(cut.path));
+  manifest.resize(cut.at);
+  std::vector<std::pair<std::string, std::string>> logs;
+  for (const auto& [number, name] : names) {
+    const std::string path = directory + "/" + name;
+    ASSIGN_OR_RETURN(std::string bytes, files.ReadWhole(path));
+    for (const Cut& other : cuts)
+      if (other.path == path) bytes.resize(other.at);
+    logs.emplace_back(path, std::move(bytes));
+  }
+  return Annotate(CheckNothingIsMissing(manifest, logs),
+                  fmt::format("{}: offset {}: damaged, and not by a crash that tore a write", cut.path, cut.at));
+}
 
 // Scans one file and adds to `cuts` what has to be cut; its whole records. Reads it whole: a log is about as long as the write buffers.
 absl::StatusOr<uint64_t> ScanOne(const std::string& path, LogKind kind, bool may_be_torn, LocalFileSystem& files, std::vector<Cut>& cuts) {
@@ -193,9 +231,7 @@ absl::StatusOr<uint64_t> ScanOne(const std::string& path, LogKind kind, bool may
         ErrorKind::kCorruptMetadata,
         fmt::format("{}: offset {}: the last record is not whole, though a newer log was begun after it", path, *scan.torn_at));
   }
-  spdlog::warn("{}: cutting {} bytes at offset {}: the last record was torn by a crash before it was acknowledged; {} records stay", path,
-               bytes.size() - *scan.torn_at, *scan.torn_at, scan.records);
-  cuts.push_back(Cut{path, *scan.torn_at});
+  cuts.push_back({.path = path, .at = *scan.torn_at, .size_bytes = bytes.size(), .records = scan.records});
   return scan.records;
 }
 
@@ -245,7 +281,11 @@ absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& file
     ASSIGN_OR_RETURN(const uint64_t records, ScanOne(directory + "/" + log->second, LogKind::kWal, is_newest, files, cuts));
     is_newest &= records == 0;
   }
+  for (const Cut& cut : cuts)
+    if (cut.path == manifest) RETURN_IF_ERROR(CheckCutOfManifest(cut, directory, logs, cuts, files));
   for (const Cut& cut : cuts) {
+    spdlog::warn("{}: cutting {} bytes at offset {}: the last record was torn by a crash before it was acknowledged; {} records stay",
+                 cut.path, cut.size_bytes - cut.at, cut.at, cut.records);
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files.Open(cut.path, LocalFileSystem::OpenMode::kReadWrite));
     RETURN_IF_ERROR(file->Truncate(cut.at));
     RETURN_IF_ERROR(file->Sync());

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/env/file_system.h"
@@ -39,11 +40,14 @@ enum class LogKind { kWal, kManifest };
 // last group: `torn_at` is where its first torn record begins.
 absl::StatusOr<LogScan> ScanLog(std::string_view bytes, std::string_view name, LogKind kind = LogKind::kWal);
 
+// Calls `each` with the first `most_bytes` of every record, up to the first that is not whole.
+void ForEachRecord(std::string_view bytes, size_t most_bytes, absl::FunctionRef<void(std::string_view record)> each);
+
 // Scans all *.log files of a database directory and the MANIFEST that CURRENT names. A torn last record of the newest log or of
 // the MANIFEST is cut off (synced), and the cut is logged. The newest log is the last one that holds a record: after a write that failed
 // for want of room RocksDB may begin further ones, into which nothing is written. kNotFound without CURRENT; kCorruptMetadata naming file
-// and offset for other damage, also for a torn record in an older log, which was whole before the newer one was begun; then nothing was
-// changed.
+// and offset for other damage, also for a torn record in an older log, which was whole before the newer one was begun, and for a MANIFEST
+// that would name too little after the cut (log_gap.h); then nothing was changed.
 absl::Status RepairTornTails(const std::string& directory, LocalFileSystem& files);
 
 // Syncs the newest log of a database directory, if there is one: what can be read of it now is then there after a power cut.

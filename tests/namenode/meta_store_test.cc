@@ -318,6 +318,39 @@ TEST_F(MetaStoreTest, AFlippedBitInALogRefusesToOpen) {
   Open();
 }
 
+TEST_F(MetaStoreTest, SyncedEditsThatAreZeroedRefuseToOpenWhenTheirLogsAreGone) {
+  const auto manifest = [&] {
+    const std::string current = world_.files().ReadWhole("/nn/namespace/CURRENT").value();
+    return "/nn/namespace/" + current.substr(0, current.size() - 1);
+  };
+  const std::string log = NewestLog();
+  Put("a", "1");
+  const std::string old_log = world_.files().ReadWhole(log).value();
+  const uint64_t synced = world_.files().ReadWhole(manifest()).value().size();
+  ASSERT_TRUE(store_->StartFlush().ok());
+  world_.rocksdb().Pump();
+  ASSERT_FALSE(world_.files().Exists(log).value());
+  Put("b", "2");
+  store_.reset();
+  // The disk loses what was added to the MANIFEST: it looks like a write that a crash has torn.
+  const std::string whole = world_.files().ReadWhole(manifest()).value();
+  ASSERT_GT(whole.size(), synced);
+  {
+    const auto file = world_.files().Open(manifest(), LocalFileSystem::OpenMode::kReadWrite).value();
+    const std::string zeros(whole.size() - synced, '\0');
+    ASSERT_TRUE(file->WriteAt(synced, {zeros.data(), zeros.size()}).ok());
+  }
+  const auto opened = MetaStore::Open(options_, &world_);
+  ASSERT_EQ(KindOf(opened.status()), ErrorKind::kCorruptMetadata) << opened.status();
+  EXPECT_NE(std::string(opened.status().message()).find(manifest() + ": offset "), std::string::npos) << opened.status();
+  EXPECT_NE(std::string(opened.status().message()).find("neither a log nor a table"), std::string::npos) << opened.status();
+  EXPECT_EQ(world_.files().ReadWhole(manifest()).value().size(), whole.size());  // Nothing was cut.
+  // With that log still there the same tail is a torn write, and nothing is lost.
+  ASSERT_TRUE(world_.files().WriteWhole(log, old_log).ok());
+  Open();
+  EXPECT_EQ(Scan(*store_->Snapshot()), (Rows{{"a", "1"}, {"b", "2"}}));
+}
+
 TEST_F(MetaStoreTest, AMissingLogRefusesToOpen) {
   Put("a", "1");
   const std::string needed = NewestLog();

@@ -9,6 +9,7 @@
 #include "common/crc32c.h"
 #include "common/env/random.h"
 #include "common/error.h"
+#include "namenode/journal/log_gap.h"
 #include "tests/namenode/store_world.h"
 
 namespace cairn::namenode {
@@ -277,6 +278,73 @@ TEST(ScanLog, NoiseEndsInAnAnswer) {
       EXPECT_EQ(KindOf(scan.status()), ErrorKind::kCorruptMetadata);
     }
   }
+}
+
+TEST(ForEachRecord, GivesTheBeginningsOfAllUpToTheFirstThatIsNotWhole) {
+  LogBuilder log;
+  const std::string long_one = Payload(2 * kBlock, 7);
+  log.Add("short");
+  log.Add(Payload(kBlock - 12 - 7 - 7 - 3, 1));  // The next one begins with a fragment of 3 bytes.
+  log.Add(long_one);
+  const size_t damaged = log.Add("damaged");
+  log.Add("after");
+  log.bytes[damaged + 8] ^= 1;
+  std::vector<std::string> beginnings;
+  ForEachRecord(log.bytes, 12, [&](std::string_view record) { beginnings.emplace_back(record); });
+  ASSERT_EQ(beginnings.size(), 3u);
+  EXPECT_EQ(beginnings[0], "short");
+  EXPECT_EQ(beginnings[1].size(), 12u);
+  EXPECT_EQ(beginnings[2], long_one.substr(0, 12));
+}
+
+// Edits and batches as RocksDB writes them, as far as they are looked at.
+class LogGap : public ::testing::Test {
+ protected:
+  static std::string Number(uint64_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+    return out;
+  }
+  static std::string Varint(uint64_t value) {
+    std::string out;
+    for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
+    out.push_back(static_cast<char>(value));
+    return out;
+  }
+  // Database id, comparator, log number, next file, least log, last sequence, then a new file that is not looked into.
+  static std::string Edit(uint64_t last_sequence) {
+    return Varint((1 << 13) + 1) + Varint(4) + "uuid" + Varint(1) + Varint(5) + "bytes" + Varint(2) + Varint(300) + Varint(3) +
+           Varint(70'000) + Varint(10) + Varint(4) + Varint(4) + Varint(last_sequence) + Varint(103) + "\xff\xff\xff";
+  }
+  static std::string Batch(uint64_t sequence, uint32_t count) { return Number(sequence, 8) + Number(count, 4) + "rows"; }
+  static std::string LogOf(const std::vector<std::string>& records) {
+    LogBuilder log;
+    for (const std::string& record : records) log.Add(record);
+    return log.bytes;
+  }
+};
+
+TEST_F(LogGap, LogsThatGoOnWhereTablesEndAreWhole) {
+  const std::string manifest = LogOf({Edit(0), Edit(100), Edit(90)});
+  EXPECT_TRUE(CheckNothingIsMissing(manifest, {}).ok());
+  EXPECT_TRUE(CheckNothingIsMissing(manifest, {{"1.log", LogOf({Batch(101, 5), Batch(106, 1)})}, {"2.log", LogOf({Batch(107, 2)})}}).ok());
+  // A log whose batches are in tables in part, or all, or that has none; and one that is not needed any more, with a gap behind it.
+  EXPECT_TRUE(CheckNothingIsMissing(manifest, {{"1.log", LogOf({Batch(95, 5), Batch(100, 8)})}, {"2.log", LogOf({Batch(108, 1)})}}).ok());
+  EXPECT_TRUE(CheckNothingIsMissing(manifest, {{"1.log", LogOf({Batch(7, 2)})}, {"2.log", ""}, {"3.log", LogOf({Batch(101, 1)})}}).ok());
+  EXPECT_TRUE(CheckNothingIsMissing("", {{"1.log", LogOf({Batch(1, 2), Batch(3, 0), Batch(3, 1)})}}).ok());
+}
+
+TEST_F(LogGap, BatchesThatNothingHoldsAnyMoreAreMissed) {
+  const std::string manifest = LogOf({Edit(0), Edit(100)});
+  absl::Status missing = CheckNothingIsMissing(manifest, {{"2.log", LogOf({Batch(102, 5)})}});
+  EXPECT_EQ(KindOf(missing), ErrorKind::kCorruptMetadata);
+  EXPECT_NE(std::string(missing.message()).find("2.log: its changes begin with number 102"), std::string::npos) << missing;
+  // Between two logs, or within one.
+  missing = CheckNothingIsMissing(manifest, {{"1.log", LogOf({Batch(90, 20)})}, {"3.log", LogOf({Batch(111, 1)})}});
+  EXPECT_NE(std::string(missing.message()).find("3.log"), std::string::npos) << missing;
+  EXPECT_FALSE(CheckNothingIsMissing(manifest, {{"1.log", LogOf({Batch(101, 1), Batch(103, 1)})}}).ok());
+  // What cannot be read names nothing.
+  EXPECT_FALSE(CheckNothingIsMissing(LogOf({"\x05" + Edit(100)}), {{"1.log", LogOf({Batch(101, 1)})}}).ok());
 }
 
 class RepairTornTailsTest : public ::testing::Test {
