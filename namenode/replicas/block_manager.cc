@@ -8,6 +8,7 @@
 #include "common/fault_points.h"
 #include "common/status.h"
 #include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
@@ -30,6 +31,15 @@ RecoveryQueue::Limits RecoveryLimits(const ReplicaPlane::Options& options) {
   limits.first_round = options.recovery_round;
   return limits;
 }
+
+// An operator who pauses the freeing of what was deleted wants no bytes to go. Bad replicas go all the same: their places are needed.
+absl::StatusOr<bool> DeletesArePaused(const ReadView& view) {
+  ASSIGN_OR_RETURN(const std::optional<v1::ReclaimControl> control,
+                   FindRecord<v1::ReclaimControl>(view, Family::kMeta, kMetaReclaimControl));
+  return control && control->paused();
+}
+
+bool IsHeldBackByPause(const BlockVerdict::Go& go) { return go.reason == GoReason::kGarbage || go.reason == GoReason::kExcess; }
 
 // No two NameNode starts share a command id.
 uint64_t FirstCommandId(Epoch epoch) { return (epoch.value() << 40) + 1; }
@@ -65,6 +75,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
   }
   const std::shared_ptr<const ReadView> view = parts_.space->Snapshot();
   ASSIGN_OR_RETURN(const Counters counters, ReadCounters(*view));
+  ASSIGN_OR_RETURN(const bool paused, DeletesArePaused(*view));
   const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
   const bool last_good_goes = !FaultPoint("replicas.invalidate_last").ok();
   for (Judged& judged : all) {
@@ -87,6 +98,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
       }
     }
     judged.verdict = JudgeBlock(evidence);
+    if (paused && std::erase_if(judged.verdict.go, IsHeldBackByPause) > 0) held_back_ = true;
     if (last_good_goes) {
       judged.verdict.go.clear();
       for (StorageNumber storage : judged.verdict.sources)
@@ -237,6 +249,13 @@ void BlockManager::Tick() {
     recheck_.erase(recheck_.begin());
   }
   if (!due.empty()) JudgeNow(due, true);
+  if (held_back_) {
+    const absl::StatusOr<bool> paused = DeletesArePaused(*parts_.space->Snapshot());
+    if (paused.ok() && !*paused) {
+      held_back_ = false;
+      scan_wanted_ = true;
+    }
+  }
   repairs_.Expire(now);
   StartRepairs();
   StartRecoveries();

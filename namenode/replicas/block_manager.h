@@ -142,6 +142,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   GenerationStamp first_own_stamp_;  // Stamps from here on were given out by this NameNode.
   uint64_t next_command_id_;
   bool keep_unknown_ = false;
+  bool held_back_ = false;  // Deletes are paused, and a scan has to find what was to go when they are not any more.
   bool starting_ = true;
 
   absl::btree_map<std::string, std::shared_ptr<CommandSession>> sessions_;

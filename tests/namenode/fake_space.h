@@ -44,6 +44,12 @@ class FakeSpace : public NamespaceForReplicas {
     return record;
   }
 
+  void PauseReclaim(bool paused) {
+    v1::ReclaimControl control;
+    control.set_paused(paused);
+    rows_[{Family::kMeta, std::string(kMetaReclaimControl)}] = control.SerializeAsString();
+  }
+
   std::shared_ptr<const ReadView> Snapshot() const override { return std::make_shared<View>(rows_); }
   void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
                         absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) override {
