@@ -31,18 +31,20 @@ ClientCore::ClientCore(ClientOptions options, Env* env, api::ClientNamenode* nam
     io.group = std::make_unique<TaskGroup>(io.executor.get());
   }
   namenode_ = std::make_unique<NamenodeCaller>(env, namenode, CallerOptionsOf(options_, env));
-  leases_ =
-      std::make_unique<LeaseRenewer>(Scope(io_[0].executor.get(), io_[0].group.get()), namenode_.get(), options_.lease_renew_interval);
+  const Scope own(io_[0].executor.get(), io_[0].group.get());
+  leases_ = std::make_unique<LeaseRenewer>(own, namenode_.get(), options_.lease_renew_interval);
+  opens_ = std::make_unique<UncertainOpens>(own, namenode_.get(), leases_.get());
 }
 
 ClientCore::~ClientCore() {
-  if (uncertain_opens_.load() > 0) leases_->Release(0);
+  if (opens_->any()) leases_->Release(0);
   if (leases_->releases_pending() > 0) {
     const SteadyTime deadline = env_->clock().Now() + kFarewell;
     IgnoreError(RunBlocking<absl::Status>(env_, io_[0].group.get(), "farewell", [this, deadline] { return leases_->Drain(deadline); }),
                 "what was not told runs out by itself");
   }
   for (Io& io : io_) StopBlocking(env_, io.group.get());
+  opens_.reset();
   leases_.reset();
   namenode_.reset();  // From here late answers are dropped.
 }

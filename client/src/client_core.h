@@ -10,6 +10,7 @@
 #include "client/src/lease_renewer.h"
 #include "client/src/namenode_caller.h"
 #include "client/src/scope.h"
+#include "client/src/uncertain_opens.h"
 #include "common/api/client_namenode.h"
 #include "common/env/env.h"
 #include "common/task_group.h"
@@ -35,9 +36,9 @@ class ClientCore {
   const ClientOptions& options() const { return options_; }
   NamenodeCaller& namenode() { return *namenode_; }
   LeaseRenewer& leases() { return *leases_; }
-  // A file may have been opened for writing without anybody here knowing: the answer was lost. All
-  // that this client holds is given up when it goes.
-  void NoteUncertainOpen() { uncertain_opens_.fetch_add(1); }
+  // While there may be files of which nobody here knows, all that this client holds is given up when
+  // it goes.
+  UncertainOpens& opens() { return *opens_; }
   ExcludedNodes& excluded() { return excluded_; }
   const std::string& host() const { return host_; }
 
@@ -60,9 +61,9 @@ class ClientCore {
   const std::string host_;
   std::vector<Io> io_;
   std::atomic<size_t> next_{0};
-  std::atomic<int> uncertain_opens_{0};
   std::unique_ptr<NamenodeCaller> namenode_;
   std::unique_ptr<LeaseRenewer> leases_;
+  std::unique_ptr<UncertainOpens> opens_;
   ExcludedNodes excluded_;
 };
 

@@ -78,7 +78,6 @@ Awaitable<absl::Status> FileWriterCore::CreateFile(const v1::GetServerDefaultsRe
       if (created->status().block_size_bytes() != 0) block_size = created->status().block_size_bytes();
       break;
     }
-    NoteIfUncertain(created.status());
     if (KindOf(created.status()) != ErrorKind::kNoTargets || request.excluded().empty()) co_return created.status();
     core_->excluded().Clear();  // Better a node that failed a while ago than none.
     const bool again = co_await pace.Wait();
@@ -95,10 +94,7 @@ Awaitable<absl::Status> FileWriterCore::AppendFile() {
   request.set_client_host(core_->host());
   const absl::StatusOr<v1::AppendResponse> opened =
       co_await AskToOpen(core_, file_.scope, &api::ClientNamenode::Append, std::move(request));
-  if (!opened.ok()) {
-    NoteIfUncertain(opened.status());
-    co_return opened.status();
-  }
+  CO_RETURN_IF_ERROR(opened.status());
   file_.inode_id = opened->status().inode_id();
   core_->leases().NoteLimit(absl::Milliseconds(opened->lease_soft_limit_ms()));
   BeginWriting(opened->status().block_size_bytes());
@@ -110,11 +106,6 @@ Awaitable<absl::Status> FileWriterCore::AppendFile() {
   }
   cutter_->ContinueAt(opened->status().length_bytes(), block_offset);
   co_return absl::OkStatus();
-}
-
-void FileWriterCore::NoteIfUncertain(const absl::Status& status) {
-  const ErrorKind kind = KindOf(status);
-  if (kind == ErrorKind::kNone || kind == ErrorKind::kCancelled || kind == ErrorKind::kSlotExpired) core_->NoteUncertainOpen();
 }
 
 void FileWriterCore::BeginWriting(uint64_t block_size) {
@@ -396,13 +387,16 @@ Awaitable<void> FileWriterCore::Shutdown() {
 }
 
 void FileWriterCore::DropLease() {
-  if (has_lease_.exchange(false)) core_->leases().Remove();
+  if (!has_lease_.exchange(false)) return;
+  core_->leases().Remove();
+  core_->opens().Closed(file_.inode_id);
 }
 
 void FileWriterCore::GiveUpLease() {
   if (!has_lease_.exchange(false)) return;
   core_->leases().Remove();
   core_->leases().Release(file_.inode_id);
+  core_->opens().Closed(file_.inode_id);
 }
 
 }  // namespace cairn::client

@@ -65,7 +65,6 @@ class FileWriterCore {
   Awaitable<absl::Status> CreateFile(const v1::GetServerDefaultsResponse* defaults);
   Awaitable<absl::Status> AppendFile();
   void BeginWriting(uint64_t block_size);  // The file is ours.
-  void NoteIfUncertain(const absl::Status& status);
   Awaitable<void> WriteBlocks();
   Awaitable<absl::Status> WriteOneBlock();
   Awaitable<absl::Status> WriteOnBlock();

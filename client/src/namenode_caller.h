@@ -82,11 +82,15 @@ class NamenodeCaller {
   // A call that changes nothing.
   template <class Request, class Response>
   Awaitable<absl::StatusOr<Response>> Read(Scope scope, Method<Request, Response> method, Request request);
+  // What becomes of a call that must not be forgotten.
+  struct Fate {
+    bool unwanted = false;  // Set by who asked: he has gone. A call that was not sent yet is not sent then.
+    bool in_doubt = false;  // It was sent, and nobody knows whether it has acted.
+  };
   // A call with a retry id. kSlotExpired: it was tried, and nobody knows whether it acted. Unless
-  // null, `unwanted` outlives the call: if it is true before the call is first sent, it is not sent.
+  // null, `fate` outlives the call.
   template <class Request, class Response>
-  Awaitable<absl::StatusOr<Response>> Mutate(Scope scope, Method<Request, Response> method, Request request,
-                                             const bool* unwanted = nullptr);
+  Awaitable<absl::StatusOr<Response>> Mutate(Scope scope, Method<Request, Response> method, Request request, Fate* fate = nullptr);
 
   // What the NameNode says about itself; asked once, then kept.
   Awaitable<absl::StatusOr<v1::GetServerDefaultsResponse>> Defaults(Scope scope);
@@ -182,8 +186,7 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Read(Scope scope, Method<Req
 }
 
 template <class Request, class Response>
-Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<Request, Response> method, Request request,
-                                                           const bool* unwanted) {
+Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<Request, Response> method, Request request, Fate* fate) {
   if (NamenodeTimeMs() == 0) {  // A slot must say when it was opened, else a late repetition could act twice.
     const auto defaults = co_await Defaults(scope);
     if (!defaults.ok()) co_return defaults.status();
@@ -192,7 +195,7 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<R
   RetryPace pace = NewPace(scope);
   absl::StatusOr<RetrySlots::Lease> slot = co_await slots_.Take(scope, NamenodeTimeMs(), pace.give_up());
   if (!slot.ok()) co_return slot.status();
-  if (unwanted != nullptr && *unwanted) co_return MakeError(ErrorKind::kCancelled, "cancelled before it was sent");
+  if (fate != nullptr && fate->unwanted) co_return MakeError(ErrorKind::kCancelled, "cancelled before it was sent");
   bool may_have_acted = false;
   for (;;) {
     v1::RequestHeader* header = request.mutable_header();
@@ -200,18 +203,25 @@ Awaitable<absl::StatusOr<Response>> NamenodeCaller::Mutate(Scope scope, Method<R
     header->set_sequence(slot->sequence());
     header->set_slot_opened_ms(slot->opened_ms());
     Request attempt = request;
+    if (fate != nullptr) fate->in_doubt = true;
     absl::StatusOr<Response> answer = co_await Once(scope, method, std::move(attempt), &pace);
     if (answer.ok()) {
+      if (fate != nullptr) fate->in_doubt = false;
       NoteTime(answer->header());
       co_return answer;
     }
     const absl::Status& error = answer.status();
-    if (KindOf(error) == ErrorKind::kSlotExpired && !may_have_acted) {
+    const ErrorKind kind = KindOf(error);
+    const bool slot_expired = kind == ErrorKind::kSlotExpired;
+    if (slot_expired && !may_have_acted) {
       slot->Reopen(NamenodeTimeMs());
     } else if (!MayRepeat(error)) {
+      // A refusal for good: had an earlier try acted, its kept answer would have come.
+      if (fate != nullptr) fate->in_doubt = slot_expired || kind == ErrorKind::kNone || kind == ErrorKind::kCancelled;
       co_return answer;
     }
-    if (KindOf(error) == ErrorKind::kNone) may_have_acted = true;
+    if (kind == ErrorKind::kNone) may_have_acted = true;
+    if (fate != nullptr) fate->in_doubt = may_have_acted;
     pace.MaybeNotice(error);
     retries_.fetch_add(1, std::memory_order_relaxed);
     const bool again = co_await pace.Wait();

@@ -74,6 +74,51 @@ TEST(LeaseRelease, AClientWhoseCreateMayHaveActedGivesUpAllWhenItGoes) {
   EXPECT_THAT(cluster.namenode().released, ElementsAre(0u));
 }
 
+TEST(LeaseRelease, ACreateThatMayHaveActedIsLookedForLaterAndGivenUpWhileOthersGoOn) {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(2);
+  options.call_timeout = absl::Seconds(1);
+  ClientCluster cluster(4, options);
+  auto kept = cluster.files().Create("/kept").value();
+  cluster.namenode().lose_answers["Create"] = 100;
+  EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
+  cluster.namenode().lose_answers.clear();
+  const uint64_t lost = cluster.namenode().files.at("/f").inode_id;
+  EXPECT_TRUE(cluster.core().opens().any());
+  cluster.world().RunFor(absl::Seconds(40));
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(lost));
+  EXPECT_FALSE(cluster.core().opens().any());
+  ASSERT_TRUE(kept->Append("x").ok());
+  ASSERT_TRUE(kept->Close().ok());
+  cluster.CloseClient();
+  EXPECT_THAT(cluster.namenode().released, ElementsAre(lost));  // And no more when it goes.
+}
+
+TEST(LeaseRelease, WhatASecondTryHasMadeOfThatNameIsLeftAlone) {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(2);
+  options.call_timeout = absl::Seconds(1);
+  ClientCluster cluster(4, options);
+  cluster.namenode().lose_answers["Create"] = 100;
+  EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
+  cluster.namenode().lose_answers.clear();
+  CreateOptions overwrite;
+  overwrite.overwrite = true;
+  auto again = cluster.files().Create("/f", overwrite).value();
+  cluster.world().RunFor(absl::Minutes(2));
+  EXPECT_THAT(cluster.namenode().released, IsEmpty());
+  ASSERT_TRUE(again->Append("x").ok());
+  ASSERT_TRUE(again->Close().ok());
+  EXPECT_FALSE(cluster.core().opens().any());
+}
+
+TEST(LeaseRelease, ACreateThatIsRefusedInTheEndLeavesNothingToLookFor) {
+  ClientCluster cluster;
+  cluster.namenode().refuse["Create"] = {absl::UnavailableError("cut off"), MakeError(ErrorKind::kAlreadyExists, "it exists")};
+  EXPECT_FALSE(cluster.files().Create("/f").ok());
+  EXPECT_FALSE(cluster.core().opens().any());
+}
+
 TEST(LeaseRelease, ACreateThatIsCancelledBeforeItIsAnsweredIsGivenUpWhenItsAnswerComes) {
   ClientCluster cluster;
   auto kept = cluster.files().Create("/kept").value();  // Renews the lease of all that this client has open.
@@ -98,11 +143,11 @@ TEST(LeaseRelease, ACallThatNobodyWantsAnyMoreIsNotSent) {
   ClientCluster cluster;
   ASSERT_TRUE(cluster.Put("/f", "x").ok());
   const Scope scope = cluster.core().CallScope();
-  const bool unwanted = true;
+  NamenodeCaller::Fate fate{.unwanted = true};
   v1::CreateRequest request;
   request.set_path("/never");
   const auto created = RunBlocking<absl::StatusOr<v1::CreateResponse>>(cluster.core().env(), scope.group, "create", [&] {
-    return cluster.core().namenode().Mutate(scope, &api::ClientNamenode::Create, request, &unwanted);
+    return cluster.core().namenode().Mutate(scope, &api::ClientNamenode::Create, request, &fate);
   });
   EXPECT_TRUE(errors::IsCancelled(created.status())) << created.status();
   EXPECT_FALSE(cluster.namenode().files.contains("/never"));

@@ -76,6 +76,23 @@ class AbandonedCreates : public ::testing::Test {
     EXPECT_TRUE(AllDone(tasks_));  // Nobody waits for an answer that he does not want any more.
     for (const auto& task : tasks_) EXPECT_THAT(task->opened, HasKind(ErrorKind::kCancelled));
   }
+  // The same, and the tasks wait until their creates fail, since no answer comes at all.
+  void CreateAndWait(size_t count, const CreateOptions& options) {
+    cores_.push_back(cluster_.NewClientCore());
+    Task& writer = *writers_.emplace_back(std::make_unique<Task>());
+    writer.writer = std::make_unique<client::FileWriterCore>(cores_.back().get(), "/open/0", CreateOptions());
+    writer.writer->group().Spawn("open", [task = &writer] { return Open(task); });
+    ASSERT_TRUE(cluster_.RunUntil([&] { return AllDone(writers_); }, absl::Minutes(1)));
+    cluster_.world().network().Block(cluster_.namenode_machine(), cluster_.client_machine());
+    for (size_t i = 0; i < count; ++i) {
+      Task& task = *tasks_.emplace_back(std::make_unique<Task>());
+      task.writer = std::make_unique<client::FileWriterCore>(cores_.back().get(), PathOf(i), options);
+      task.writer->group().Spawn("open", [t = &task] { return Open(t); });
+    }
+    // Less than the soft limit, else the NameNode deletes them by itself.
+    ASSERT_TRUE(cluster_.RunUntil([&] { return AllDone(tasks_); }, kSoftLimit - absl::Seconds(15)));
+    for (const auto& task : tasks_) EXPECT_FALSE(task->opened.ok());
+  }
   void LetAnswersThrough() {
     Wait(kAnswersLate - kCancelAfter);
     cluster_.world().network().Unblock(cluster_.namenode_machine(), cluster_.client_machine());
@@ -134,7 +151,7 @@ class AbandonedCreates : public ::testing::Test {
     ASSERT_TRUE((*writer)->Close().ok());
   }
 
-  SimCluster cluster_{SimClusterOptions{.seed = 1}};
+  SimCluster cluster_{SimClusterOptions{.seed = 1, .retry_budget = absl::Seconds(30)}};
   std::vector<std::shared_ptr<client::ClientCore>> cores_;
   std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<std::unique_ptr<Task>> writers_;
@@ -168,6 +185,19 @@ TEST_F(AbandonedCreates, OfAClientThatDiedAreDeletedAtTheSoftLimit) {
   Wait(absl::Seconds(30));
   EXPECT_THAT(Entries(), IsEmpty());
   EXPECT_TRUE(cluster_.Settle(absl::Minutes(5)));
+}
+
+TEST_F(AbandonedCreates, WhoseAnswersDoNotComeWithinTheRetryBudgetAreFoundAndDeletedWhileTheClientLives) {
+  CreateOptions options;
+  options.delete_if_abandoned = true;
+  const size_t count = 40;
+  CreateAndWait(count, options);
+  EXPECT_THAT(Entries(), SizeIs(count));
+  cluster_.world().network().Unblock(cluster_.namenode_machine(), cluster_.client_machine());
+  Wait(absl::Minutes(1));
+  EXPECT_THAT(Entries(), IsEmpty());
+  EXPECT_EQ(cores_.front()->leases().writers(), 1);  // The other file of this client is not touched.
+  EXPECT_FALSE(cores_.front()->opens().any());
 }
 
 TEST_F(AbandonedCreates, WithoutTheFlagStayAndAreListedExactly) {
