@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/error.h"
 #include "namenode/namespace/block_replication.h"
+#include "namenode/namespace/ops/detach.h"
 
 namespace cairn::namenode {
 namespace {
@@ -385,14 +387,15 @@ void FileEdit::SettleLast(const v1::Block& found, const google::protobuf::Repeat
 
 absl::Status FileEdit::Write() {
   Transaction& txn = ctx_->Change();
-  for (const BlockAt& block : freed_) {
-    txn.Delete(Family::kBlock, BlockKey(block.id));
-    *ctx_->result().add_freed() = ToFreed(block);
-  }
-  for (const BlockAt& block : older_)
-    if (IsChanged(block.id)) PutBlock(txn, block.id, block.record);
+  for (const BlockAt& block : freed_) RETURN_IF_ERROR(ReleaseBlock(*ctx_, block.id).status());
+  const auto put_if_changed = [&](const BlockAt& block) {
+    if (!IsChanged(block.id)) return;
+    CAIRN_CHECK(block.record.owners() <= 1, "a file may not write on a block that others own, too");
+    PutBlock(txn, block.id, block.record);
+  };
+  for (const BlockAt& block : older_) put_if_changed(block);
   for (const std::optional<BlockAt>* block : {&last_, &reserved_})
-    if (*block && IsChanged((*block)->id)) PutBlock(txn, (*block)->id, (*block)->record);
+    if (*block) put_if_changed(**block);
   for (const BlockId id : touched_)
     if (id != allocated_) ctx_->BlockChanged(id);  // Nobody can have a replica of a new one yet.
   for (uint64_t i = 0; i < dropped_; ++i) RETURN_IF_ERROR(DropLastBlockId(txn, inode_.record));

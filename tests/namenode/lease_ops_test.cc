@@ -378,6 +378,20 @@ TEST_F(LeaseOps, TruncateAtABorderActsAtOnce) {
   EXPECT_EQ(Rows(Family::kBlock), 0u);
 }
 
+TEST_F(LeaseOps, TruncateLetsABlockGoThatOthersOwnAndFreesItOnlyWithTheLast) {
+  const v1::MutationResult file = space_.WriteFile("/f", {10, 20});
+  const BlockId shared = *BlockIdAt(space_.view(), Inode("/f"), 1);
+  v1::BlockRecord record = BlockRow(shared.value());
+  record.set_owners(2);
+  space_.state().rows(Family::kBlock)[BlockKey(shared)] = record.SerializeAsString();
+  EXPECT_EQ(space_.Must(Truncate("/f", 10, {}, {})).freed_size(), 0);
+  EXPECT_EQ(BlockRow(shared.value()).owners(), 1u);
+  EXPECT_EQ(Inode("/f").block_count(), 1u);
+  EXPECT_EQ(Root().charged_bytes(), 30u);
+  EXPECT_EQ(space_.Must(Truncate("/f", 0, {}, {})).freed_size(), 1);
+  EXPECT_EQ(file.inode().block_count(), 2u);
+}
+
 TEST_F(LeaseOps, TruncateOfALongFileShortensItsListOfBlocks) {
   space_.WriteFile("/f", {10, 10, 10, 10, 10, 10, 10});
   EXPECT_EQ(Rows(Family::kFileBlock), 7u);
