@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "common/status.h"
@@ -31,6 +32,14 @@ absl::StatusOr<bool> DiskReserve::GiveUpIfFull() {
     whole_ = false;
   }
   return true;
+}
+
+absl::Status DiskReserve::GiveUpFor(const absl::Status& failure) {
+  ASSIGN_OR_RETURN(const bool exists, files_->Exists(path_));
+  spdlog::critical("{}: {}; the NameNode tries once more without writing tables{}, to serve reads", directory_,
+                   std::string(failure.message()), exists ? fmt::format(", on the {} bytes that it kept back for this", bytes_) : "");
+  whole_ = false;
+  return exists ? files_->Remove(path_) : absl::OkStatus();
 }
 
 absl::Status DiskReserve::PutBack() {

@@ -23,6 +23,9 @@ class DiskReserve {
   // Before anything in the directory is opened, and with its lock: gives the space up if less than as much again is free. True if so, or if
   // it was given up before: then nothing may be written that need not be.
   absl::StatusOr<bool> GiveUpIfFull();
+  // Opening the database found too little room, however much was free: gives the space up, if there still is any, for another try in which
+  // nothing is written that need not be.
+  absl::Status GiveUpFor(const absl::Status& failure);
   // Bytes that are to be put back.
   uint64_t missing_bytes() const { return whole_ ? 0 : bytes_; }
   // Puts it back, synced. Blocks.

@@ -133,16 +133,30 @@ absl::StatusOr<std::unique_ptr<NamenodeDirectory>> NamenodeDirectory::Open(const
   if (reserve != nullptr) {
     ASSIGN_OR_RETURN(store_options.scarce_space, reserve->GiveUpIfFull());
   }
-  ASSIGN_OR_RETURN(opened->store_, MetaStore::Open(store_options, env));
-  RETURN_IF_ERROR(opened->CheckIdentity());
   const bool restored = !version.checkpoint().empty();
-  RETURN_IF_ERROR(opened->TakeNextEpoch(restored));
+  absl::Status begun = opened->OpenStore(store_options, restored);
+  // A long log may need more than the reserve: what is recovered from it goes to tables, unless space is scarce.
+  if (KindOf(begun) == ErrorKind::kDiskFull && reserve != nullptr && !store_options.scarce_space) {
+    RETURN_IF_ERROR(reserve->GiveUpFor(begun));
+    store_options.scarce_space = true;
+    begun = opened->OpenStore(store_options, restored);
+  }
+  RETURN_IF_ERROR(begun);
+  // And who begins after this writes, too.
+  if (reserve != nullptr) RETURN_IF_ERROR(reserve->GiveUpIfFull().status());
   if (restored) {
     spdlog::warn("{}: this is the restored checkpoint {}: replicas that it does not know are kept until `cairn dfsadmin -confirmRollback`",
                  directory, version.checkpoint());
     RETURN_IF_ERROR(opened->WriteCheckpointVersion(directory, ""));
   }
   return opened;
+}
+
+absl::Status NamenodeDirectory::OpenStore(const MetaStore::Options& options, bool restored) {
+  store_.reset();  // Of a try that failed.
+  ASSIGN_OR_RETURN(store_, MetaStore::Open(options, env_));
+  RETURN_IF_ERROR(CheckIdentity());
+  return TakeNextEpoch(restored);
 }
 
 absl::Status NamenodeDirectory::CheckIdentity() const {

@@ -42,7 +42,7 @@ class NamenodeDirectory {
   // Locks it for this process, opens the namespace and takes the next epoch, synced before this returns. `store_options.directory` is
   // ignored. kNotFound naming directory and command when it was never formatted (an unmounted disk must not become
   // an empty cluster); kUnsupported naming both layouts when it is newer than this program; kBusy; kCorruptMetadata. `reserve`, unless
-  // null, is given up if the disk is full.
+  // null, is given up if the disk is full, or if there turns out to be too little room for what opening writes: then it is tried once more.
   static absl::StatusOr<std::unique_ptr<NamenodeDirectory>> Open(const std::string& directory, MetaStore::Options store_options, Env* env,
                                                                  DiskReserve* reserve = nullptr);
 
@@ -57,6 +57,7 @@ class NamenodeDirectory {
 
  private:
   NamenodeDirectory() = default;
+  absl::Status OpenStore(const MetaStore::Options& options, bool restored);
   absl::Status CheckIdentity() const;
   absl::Status TakeNextEpoch(bool restored);
 

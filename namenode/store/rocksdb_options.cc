@@ -75,7 +75,8 @@ void MakeRepeatable(rocksdb::Options& options) {
 rocksdb::Options DatabaseOptions(const DatabaseTuning& tuning, rocksdb::Env* env) {
   rocksdb::Options options;
   options.env = env;
-  options.write_buffer_size = tuning.write_buffer_bytes;
+  // What one family has in the logs fills no buffer when it is recovered, or it would be written to a table all the same.
+  options.write_buffer_size = tuning.write_buffer_bytes * (tuning.scarce_space ? 4 : 1);
   options.db_write_buffer_size = tuning.write_buffer_bytes;
   options.max_total_wal_size = 4 * tuning.write_buffer_bytes;
   options.compression = rocksdb::kNoCompression;

@@ -189,5 +189,51 @@ TEST_F(FullTmpfs, LowSpaceComesBeforeAnyWriteFails) {
   Stop();
 }
 
+TEST_F(FullTmpfs, AStartThatNeedsMoreThanTheReserveToWriteTablesGivesItUpAndDoesWithout) {
+  constexpr uint64_t kReserve = 2 << 20;
+  MetaStore::Options options;
+  options.block_cache_bytes = 1 << 20;
+  options.write_buffer_bytes = 64 << 20;  // What is written stays in the log.
+  ASSERT_TRUE(NamenodeDirectory::Format(directory_path_, {}, env_.get()).ok());
+  const std::string row(64 << 10, 'x');
+  {
+    auto opened = NamenodeDirectory::Open(directory_path_, options, env_.get());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    MetaStore& store = (*opened)->store();
+    for (int i = 0; i < 64; ++i) {  // 4 MiB in the log, and in no table.
+      const auto txn = store.NewTransaction();
+      txn->Put(Family::kWork, fmt::format("row {}", i), row);
+      ASSERT_TRUE(store.Write(txn->TakeEffects(), /*sync=*/true).ok());
+    }
+    DiskReserve reserve(directory_path_, kReserve, &env_->files());
+    ASSERT_TRUE(reserve.GiveUpIfFull().ok());
+    ASSERT_TRUE(reserve.PutBack().ok());
+  }
+  TakeSpace(kReserve + (256 << 10));  // The disk is not full, as far as the reserve can see.
+  ASSERT_EQ(KindOf(NamenodeDirectory::Open(directory_path_, options, env_.get()).status()), ErrorKind::kDiskFull);  // Who keeps none.
+  DiskReserve reserve(directory_path_, kReserve, &env_->files());
+  auto opened = NamenodeDirectory::Open(directory_path_, options, env_.get(), &reserve);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(reserve.missing_bytes(), kReserve);
+  EXPECT_FALSE(std::filesystem::exists(directory_path_ + "/reserve"));
+  {
+    const auto view = (*opened)->store().Snapshot();
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(view->Get(Family::kWork, fmt::format("row {}", i)).value(), row) << i;
+  }
+  const Epoch epoch = (*opened)->epoch();
+  opened->reset();
+  // And again, though there is nothing more to give up.
+  opened = NamenodeDirectory::Open(directory_path_, options, env_.get(), &reserve);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_GT((*opened)->epoch(), epoch);
+  opened->reset();
+  // With nothing given back it is an error, not a loop.
+  TakeSpace(0);
+  EXPECT_FALSE(NamenodeDirectory::Open(directory_path_, options, env_.get(), &reserve).ok());
+  GiveSpace();
+  opened = NamenodeDirectory::Open(directory_path_, options, env_.get(), &reserve);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+}
+
 }  // namespace
 }  // namespace cairn::namenode
