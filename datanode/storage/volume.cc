@@ -51,12 +51,17 @@ Volume::Volume(Env* env, EventLog* events, VolumeOptions options)
   deleter_ = std::make_unique<Deleter>(
       env, fmt::format("deleter-{}", options_.index), options_.deleter,
       [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
-      [this] { return disk_->QueueDepth() > 0; });
+      [this] {
+        MutexLock lock(ending_mu_);
+        return !ending_ && disk_->QueueDepth() > 0;
+      });
 }
 
+// The disk executor ends before the deleter, since what it drops may still hand files over: then nobody may ask it how busy it is. Neither
+// is reset here, which would clear its pointer while the tasks that end use it.
 Volume::~Volume() {
-  deleter_.reset();  // It asks the disk executor how busy it is.
-  disk_.reset();
+  MutexLock lock(ending_mu_);
+  ending_ = true;
 }
 
 absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(Env* env, EventLog* events, VolumeOptions options, const VersionRecord& fresh) {

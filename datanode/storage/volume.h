@@ -131,6 +131,8 @@ class Volume {
   std::vector<bool> directory_made_;
   std::vector<bool> directory_durable_;
   std::vector<bool> first_level_durable_;
+  mutable Mutex ending_mu_;
+  bool ending_ ABSL_GUARDED_BY(ending_mu_) = false;
   std::unique_ptr<Deleter> deleter_;
   std::unique_ptr<Executor> disk_;  // Last: ends before what its tasks use.
 };

@@ -2,6 +2,7 @@
 
 #include "datanode/storage/replica_file.h"
 
+#include <memory>
 #include <string>
 
 #include "tests/datanode/storage_fixture.h"
@@ -270,6 +271,33 @@ TEST_F(VolumeTest, OfTwoReplicasOfOneBlockTheBetterStays) {
   EXPECT_EQ(store().Describe(kBlock)->stamp, GenerationStamp(1002));
   world_.RunUntilQuiet(absl::Seconds(10));
   EXPECT_FALSE(FileExists(kBlock));
+}
+
+TEST_F(VolumeTest, WhatItsDiskDropsAtTheEndMayStillBeHandedToTheDeleter) {
+  // As a writer does that is dropped before it has finished.
+  struct Dropped {
+    explicit Dropped(Volume* of) : volume(of) {}
+    ~Dropped() {
+      volume->deleter().Add({.id = kBlock, .stamp = GenerationStamp(1001), .length = 1, .used_bytes = 1});
+      depth = volume->disk()->QueueDepth();
+    }
+    Volume* const volume;
+    size_t depth = 0;
+  };
+  EventLog events(&process_->clock());
+  VolumeOptions options;
+  options.directory = "/data/9";
+  options.format_empty = true;
+  VersionRecord fresh;
+  fresh.datanode_uuid = "node";
+  fresh.storage_uuid = "storage";
+  auto opened = Volume::Open(process_, &events, options, fresh);
+  ASSERT_THAT(opened, IsOk());
+  Volume* const volume = opened->get();
+  volume->deleter().Add({.id = BlockId(kBlock.value() + 16), .stamp = GenerationStamp(1001), .length = 1, .used_bytes = 1});
+  volume->disk()->Post([dropped = std::make_unique<Dropped>(volume)] {});
+  opened->reset();
+  world_.RunUntilQuiet(absl::Seconds(1));
 }
 
 }  // namespace
