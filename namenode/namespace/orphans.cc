@@ -1,128 +1,53 @@
 #include "namenode/namespace/orphans.h"
 
-#include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "common/error.h"
 #include "common/status.h"
 #include "namenode/namespace/file_edit.h"
-#include "namenode/namespace/path_walk.h"
 #include "namenode/namespace/records.h"
+#include "namenode/namespace/tree_page.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
 namespace {
 
-// A directory on the way down, and how far its entries are done.
-struct Level {
-  InodeId directory;
-  std::string path;  // "" for the root.
-  std::string done;  // Name of the last entry that was looked at.
-};
-
-class Walk {
- public:
-  Walk(const ReadView& view, const OrphanQuery& query) : view_(view), query_(query) {}
-
-  absl::StatusOr<OrphanPage> Run() {
-    ASSIGN_OR_RETURN(const PathWalk walk, WalkExisting(view_, query_.path, Caller::Trusted()));
-    const std::string path = walk.components.empty() ? "" : walk.path();
-    if (!walk.last().is_directory()) {
-      ++page_.seen;
-      RETURN_IF_ERROR(Look(*walk.last().record, path));
-      return std::move(page_);
-    }
-    root_length_ = path.size();
-    levels_.push_back({walk.last().id(), path, ""});
-    RETURN_IF_ERROR(TakeUp());
-    while (!levels_.empty()) {
-      ASSIGN_OR_RETURN(const bool full, Go());
-      if (!full) continue;
-      page_.next = levels_.back().path.substr(root_length_) + "/" + levels_.back().done;
-      break;
-    }
-    return std::move(page_);
+absl::Status Look(const ReadView& view, const OrphanQuery& query, const v1::INodeRecord& file, const std::string& path, OrphanPage* page) {
+  const std::string& holder = file.lease_holder();
+  if (holder.empty() && !file.never_closed()) return absl::OkStatus();
+  int64_t since_ms = file.modification_time_ms();
+  if (!holder.empty()) {
+    ASSIGN_OR_RETURN(const std::optional<v1::LeaseRecord> lease,
+                     FindRecord<v1::LeaseRecord>(view, Family::kLease, LeaseKey(holder, InodeId(file.id()))));
+    since_ms = lease ? lease->since_ms() : file.created_ms();
   }
-
- private:
-  // Stands where the page before ended: behind an entry with all that is below it, or, with a slash at the end, before the first entry of a
-  // directory. Directories that are gone since are passed over.
-  absl::Status TakeUp() {
-    if (query_.start_after.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::vector<std::string> names, SplitPath(query_.start_after));
-    const size_t directories = query_.start_after.ends_with('/') ? names.size() : names.size() - 1;
-    for (size_t i = 0; i < names.size(); ++i) {
-      const std::string& name = names[i];
-      levels_.back().done = name;
-      if (i == directories) break;
-      ASSIGN_OR_RETURN(const auto record, FindShared<v1::INodeRecord>(view_, Family::kInode, InodeKey(levels_.back().directory, name)));
-      if (record == nullptr || record->type() != v1::DIRECTORY) return absl::OkStatus();
-      Descend(*record, name);
-    }
-    return absl::OkStatus();
-  }
-
-  void Descend(const v1::INodeRecord& directory, const std::string& name) {
-    levels_.push_back({InodeId(directory.id()), levels_.back().path + "/" + name, ""});
-  }
-
-  // Looks at the entries of the lowest directory, until there is another one below, or none is left, or the page is full: then true.
-  absl::StatusOr<bool> Go() {
-    const InodeId directory = levels_.back().directory;
-    const auto cursor = view_.Scan(Family::kInode, ChildrenBegin(directory, levels_.back().done), ChildrenEnd(directory));
-    for (; cursor->Valid(); cursor->Next()) {
-      if (page_.seen >= query_.max_seen || page_.files.size() >= query_.max_found) return true;
-      const std::optional<InodeKeyParts> place = ParseInodeKey(cursor->key());
-      v1::INodeRecord record;
-      if (!place || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
-        return CorruptRow(Family::kInode, cursor->key(), "does not parse");
-      ++page_.seen;
-      const std::string name(place->name);
-      levels_.back().done = name;
-      if (record.type() == v1::DIRECTORY) {
-        Descend(record, name);
-        return false;
-      }
-      RETURN_IF_ERROR(Look(record, levels_.back().path + "/" + name));
-    }
-    RETURN_IF_ERROR(cursor->status());
-    levels_.pop_back();
-    return false;
-  }
-
-  absl::Status Look(const v1::INodeRecord& file, const std::string& path) {
-    const std::string& holder = file.lease_holder();
-    if (holder.empty() && !file.never_closed()) return absl::OkStatus();
-    int64_t since_ms = file.modification_time_ms();
-    if (!holder.empty()) {
-      ASSIGN_OR_RETURN(const std::optional<v1::LeaseRecord> lease,
-                       FindRecord<v1::LeaseRecord>(view_, Family::kLease, LeaseKey(holder, InodeId(file.id()))));
-      since_ms = lease ? lease->since_ms() : file.created_ms();
-    }
-    if (since_ms > query_.before_ms) return absl::OkStatus();
-    v1::OrphanFile& found = page_.files.emplace_back();
-    found.set_path(path);
-    found.set_inode_id(file.id());
-    found.set_since_ms(since_ms);
-    found.set_length_bytes(file.length_bytes());
-    found.set_holder(holder);
-    found.set_state(holder.empty()              ? v1::OrphanFile::ABANDONED
-                    : holder == kRecoveryHolder ? v1::OrphanFile::SILENT
-                                                : v1::OrphanFile::WRITING);
-    return absl::OkStatus();
-  }
-
-  const ReadView& view_;
-  const OrphanQuery& query_;
-  OrphanPage page_;
-  std::vector<Level> levels_;
-  size_t root_length_ = 0;
-};
+  if (since_ms > query.before_ms) return absl::OkStatus();
+  v1::OrphanFile& found = page->files.emplace_back();
+  found.set_path(path);
+  found.set_inode_id(file.id());
+  found.set_since_ms(since_ms);
+  found.set_length_bytes(file.length_bytes());
+  found.set_holder(holder);
+  found.set_state(holder.empty()              ? v1::OrphanFile::ABANDONED
+                  : holder == kRecoveryHolder ? v1::OrphanFile::SILENT
+                                              : v1::OrphanFile::WRITING);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-absl::StatusOr<OrphanPage> FindOrphans(const ReadView& view, const OrphanQuery& query) { return Walk(view, query).Run(); }
+absl::StatusOr<OrphanPage> FindOrphans(const ReadView& view, const OrphanQuery& query) {
+  OrphanPage found;
+  const TreeVisit visit = [&](const v1::INodeRecord& inode, const std::string& path) -> absl::StatusOr<bool> {
+    if (inode.type() == v1::DIRECTORY) return true;
+    RETURN_IF_ERROR(Look(view, query, inode, path, &found));
+    return found.files.size() < query.max_found;
+  };
+  ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view, {query.path, query.start_after, query.max_seen}, visit));
+  found.next = std::move(page.next);
+  found.seen = page.seen;
+  return found;
+}
 
 }  // namespace cairn::namenode
