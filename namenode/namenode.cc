@@ -1,6 +1,7 @@
 #include "namenode/namenode.h"
 
 #include <atomic>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,9 +27,11 @@
 #include "namenode/namespace_gateway.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
+#include "namenode/replicas/host_list.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"
+#include "namenode/safe_mode.h"
 #include "namenode/token_keys.h"
 #include "namenode/trash_emptier.h"
 
@@ -39,6 +42,7 @@ namespace cairn::namenode {
 struct Namenode::Parts {
   NamenodeOptions options;
   Env* env = nullptr;
+  SafeMode safe_mode;
   std::unique_ptr<DiskReserve> reserve;
   std::unique_ptr<NamenodeDirectory> directory;
   std::unique_ptr<Journal> journal;
@@ -72,6 +76,31 @@ struct Namenode::Parts {
 };
 
 namespace {
+
+// The files of dfs.hosts and dfs.hosts.exclude; null if neither is configured.
+absl::StatusOr<std::shared_ptr<const HostList>> LoadHostList(LocalFileSystem* files, const std::string& hosts, const std::string& exclude) {
+  if (hosts.empty() && exclude.empty()) return std::shared_ptr<const HostList>();
+  std::string hosts_text, exclude_text;
+  for (const auto& [key, file, text] : {std::tuple{"dfs.hosts", &hosts, &hosts_text}, {"dfs.hosts.exclude", &exclude, &exclude_text}}) {
+    if (file->empty()) continue;
+    absl::StatusOr<std::string> read = files->ReadWhole(*file);
+    if (!read.ok()) return Annotate(read.status(), key);
+    *text = *std::move(read);
+  }
+  absl::StatusOr<HostList> list = HostList::Parse(hosts_text, exclude_text);
+  if (!list.ok()) return Annotate(list.status(), "dfs.hosts, dfs.hosts.exclude");
+  return std::make_shared<const HostList>(*std::move(list));
+}
+
+absl::StatusOr<std::shared_ptr<const RackTable>> LoadRacks(LocalFileSystem* files, const std::string& name) {
+  constexpr char kKey[] = "net.topology.table.file.name";
+  if (name.empty()) return std::shared_ptr<const RackTable>();
+  const absl::StatusOr<std::string> text = files->ReadWhole(name);
+  if (!text.ok()) return Annotate(text.status(), kKey);
+  absl::StatusOr<RackTable> table = RackTable::Parse(*text);
+  if (!table.ok()) return Annotate(table.status(), fmt::format("{}: {}", kKey, name));
+  return std::make_shared<const RackTable>(*std::move(table));
+}
 
 // Calls `stop` with a callback and waits for it.
 template <class Stop>
@@ -133,11 +162,17 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   disk.reserve = parts.reserve.get();
   parts.disk =
       std::make_unique<DiskWatch>(disk, &env->files(), &store, parts.journal.get(), parts.writer.get(), parts.writer_executor.get());
-  parts.space = std::make_unique<StoredNamespace>(&store, parts.writer.get());
+  parts.space = std::make_unique<StoredNamespace>(&store, parts.writer.get(), &parts.safe_mode);
   parts.gateway = std::make_unique<NamespaceGateway>(parts.space.get());
   ReplicaPlane::Options replicas = parts.options.replicas;
   replicas.directory = parts.directory->replicas_directory();
   replicas.simulated = parts.options.store.simulated;
+  const auto load_hosts = [files = &env->files(), hosts = parts.options.hosts_file, exclude = parts.options.exclude_file] {
+    return LoadHostList(files, hosts, exclude);
+  };
+  ASSIGN_OR_RETURN(replicas.hosts, load_hosts());
+  const auto load_racks = [files = &env->files(), name = parts.options.racks_file] { return LoadRacks(files, name); };
+  ASSIGN_OR_RETURN(replicas.racks, load_racks());
   ASSIGN_OR_RETURN(replicas.keep_unknown_replicas, KeepsUnknownReplicas(*store.Snapshot()));
   ASSIGN_OR_RETURN(parts.replicas, ReplicaPlane::Open(replicas, identity, parts.gateway.get(), env, parts.replicas_executor.get(),
                                                       parts.replica_store_executor.get()));
@@ -166,6 +201,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.checkpoints = std::make_unique<Checkpoints>(parts.options.checkpoints, parts.directory.get(), env, parts.checkpoint_executor.get());
   parts.admin->SetNamespace(parts.space.get(), parts.checkpoints.get());
   parts.admin->SetLeases(parts.leases.get(), parts.checkpoint_executor.get());
+  parts.admin->SetHostFiles(load_hosts, load_racks);
+  parts.admin->SetSafeMode(&parts.safe_mode);
+  parts.admin->SetDefaultReplication(parts.options.clients.default_replication);
   parts.admin->SetReclaimer(parts.reclaimer.get());
   parts.admin->SetSuperuserCheck([callers = &parts.clients->callers()](const std::string& user) {
     const ResolvedCaller caller = callers->Resolve(user);

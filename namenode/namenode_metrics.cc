@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "common/api/client_namenode.h"
 
 namespace cairn::namenode {
@@ -75,6 +76,20 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   gauge("cairn_repair_inflight", "Repairs under way.", {}, [figures] { return figures().repairs_running; });
   gauge("cairn_repair_oldest_age_seconds", "Age of the oldest block that waits for repair.", {},
         [figures] { return absl::ToDoubleSeconds(figures().oldest_repair); });
+  for (size_t i = 0; i < kRejections; ++i) {
+    std::string reason = NameOf(static_cast<Rejection>(i));
+    absl::AsciiStrToLower(&reason);
+    counter("cairn_placement_rejected_total", "Nodes that a block could not be placed on, counted each time.", {{"reason", reason}},
+            [replicas, i] { return replicas->placement_rejections()[i]; });
+  }
+  for (const auto& [state, name] :
+       {std::pair{&ReplicaPlane::Figures::repairs_waiting, "waiting"}, std::pair{&ReplicaPlane::Figures::repairs_running, "in_flight"},
+        std::pair{&ReplicaPlane::Figures::repairs_timed_out, "timed_out"},
+        std::pair{&ReplicaPlane::Figures::repairs_parked_no_source, "no_source"},
+        std::pair{&ReplicaPlane::Figures::repairs_parked_no_target, "no_target"}}) {
+    gauge("cairn_repairs", "Under-replicated blocks by how their repair stands.", {{"state", name}},
+          [figures, member = state] { return figures().*member; });
+  }
   gauge("cairn_reclaim_pending_blocks", "Replicas that DataNodes are to delete, told or not.", {},
         [figures] { return figures().invalidations_waiting + figures().invalidations_told; });
   gauge("cairn_invalidation_oldest_age_seconds", "Age of the oldest replica that waits to be deleted.", {},

@@ -21,6 +21,11 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.replicas.repair_timeout = config.GetDuration("dfs.namenode.reconstruction.pending.timeout-sec");
   options.replicas.recovery_round = config.GetDuration("cairn.namenode.block-recovery.round");
   options.replicas.max_repairs_per_node = static_cast<size_t>(config.GetInt("dfs.namenode.replication.max-streams"));
+  options.replicas.maintenance_minimum = static_cast<uint32_t>(config.GetInt("dfs.namenode.maintenance.replication.min"));
+  options.replicas.drain_interval = config.GetDuration("dfs.namenode.decommission.interval");
+  options.racks_file = config.GetString("net.topology.table.file.name");
+  options.hosts_file = config.GetString("dfs.hosts");
+  options.exclude_file = config.GetString("dfs.hosts.exclude");
   options.replicas.min_replication = static_cast<uint32_t>(config.GetInt("dfs.namenode.replication.min"));
 
   CallLimits& limits = options.clients.limits;

@@ -35,11 +35,14 @@ struct NamenodeOptions {
   Reclaimer::Options reclaimer;
   LeaseMonitor::Options leases;
   RetrySweeper::Options retries;
-  TrashEmptier::Options trash;   // Its limits are those of `clients`.
+  TrashEmptier::Options trash;  // Its limits are those of `clients`.
   DiskWatch::Options disk;
   uint64_t disk_reserve_bytes = 16 << 20;  // cairn.namenode.disk-reserve.
   Checkpoints::Options checkpoints;
   AuditLog::Options audit;       // Without a file there is none.
+  std::string racks_file;        // net.topology.table.file.name.
+  std::string hosts_file;        // dfs.hosts; empty: everyone may come.
+  std::string exclude_file;      // dfs.hosts.exclude.
   size_t readers = 2;            // Executors for snapshot reads.
   std::string software_version;  // For reports.
 };

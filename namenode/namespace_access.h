@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "namenode/namespace_writer.h"
+#include "namenode/safe_mode.h"
 #include "namenode/store/meta_store.h"
 
 namespace cairn::namenode {
@@ -22,18 +23,25 @@ class NamespaceAccess {
   virtual NamespaceWriter::Stats WriterStats() const { return {}; }
 };
 
-// The real one. Both pointers outlive this.
+// The real one. All pointers outlive this; with a safe mode, what that does not let pass is not queued.
 class StoredNamespace : public NamespaceAccess {
  public:
-  StoredNamespace(MetaStore* store, NamespaceWriter* writer) : store_(store), writer_(writer) {}
+  StoredNamespace(MetaStore* store, NamespaceWriter* writer, const SafeMode* safe_mode = nullptr)
+      : store_(store), writer_(writer), safe_mode_(safe_mode) {}
   std::shared_ptr<const ReadView> Snapshot() const override { return store_->Snapshot(); }
   std::shared_ptr<const ReadView> MemorySnapshot() const override { return store_->MemorySnapshot(); }
-  void Submit(v1::Mutation mutation, NamespaceWriter::Done done) override { writer_->Submit(std::move(mutation), std::move(done)); }
+  void Submit(v1::Mutation mutation, NamespaceWriter::Done done) override {
+    if (safe_mode_ != nullptr) {
+      if (absl::Status refused = safe_mode_->Check(mutation); !refused.ok()) return done(std::move(refused));
+    }
+    writer_->Submit(std::move(mutation), std::move(done));
+  }
   NamespaceWriter::Stats WriterStats() const override { return writer_->stats(); }
 
  private:
   MetaStore* store_;
   NamespaceWriter* writer_;
+  const SafeMode* safe_mode_;
 };
 
 }  // namespace cairn::namenode

@@ -73,6 +73,19 @@ void NamespaceGateway::CommitBlockRecovery(v1::Mutation::CommitBlockRecovery fou
   });
 }
 
+void NamespaceGateway::SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) {
+  v1::Mutation mutation;
+  v1::Mutation::SetMeta& op = *mutation.mutable_set_meta();
+  op.set_name(std::string(kMetaNodeAdminPrefix) + datanode_uuid);
+  if (record.state() == v1::NODE_NORMAL) {
+    op.set_remove(true);
+  } else {
+    op.set_value(record.SerializeAsString());
+  }
+  space_->Submit(std::move(mutation),
+                 [done = std::move(done)](const absl::StatusOr<v1::MutationResult>& result) mutable { done(result.status()); });
+}
+
 void NamespaceGateway::OnRolledBack(uint64_t at_least_block_id, uint64_t at_least_generation_stamp) {
   v1::Mutation mutation;
   v1::Mutation::SetMeta& op = *mutation.mutable_set_meta();

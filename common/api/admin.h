@@ -3,9 +3,10 @@
 #include "cairn/admin.pb.h"
 #include "common/api/callback.h"
 
-#define CAIRN_NAMENODE_ADMIN_CALLS(X) \
-  X(ClusterReport) X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) \
-  X(ListOrphans)
+#define CAIRN_NAMENODE_ADMIN_CALLS(X)                                                                                               \
+  X(ClusterReport)                                                                                                                  \
+  X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) X(ListOrphans) X(SetNodeAdmin) \
+      X(RefreshNodes) X(ListNodeBlockers) X(ListBadBlocks) X(SafeMode) X(Fsck)
 #define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault) X(Reconfigure)
 
 namespace cairn::api {
@@ -23,8 +24,7 @@ class NamenodeAdmin {
 class DatanodeAdmin {
  public:
   virtual ~DatanodeAdmin() = default;
-#define CAIRN_DECLARE_CALL(Name) \
-  virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
+#define CAIRN_DECLARE_CALL(Name) virtual void Name(CallContext context, v1::Name##Request request, Done<v1::Name##Response> done) = 0;
   CAIRN_DATANODE_ADMIN_CALLS(CAIRN_DECLARE_CALL)
 #undef CAIRN_DECLARE_CALL
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "namenode/namespace_access.h"
 #include "namenode/reclaimer.h"
 #include "namenode/replicas/replica_plane.h"
+#include "namenode/safe_mode.h"
 
 namespace cairn::namenode {
 
@@ -46,6 +48,28 @@ class AdminService : public api::NamenodeAdmin {
 
   void ListOrphans(api::CallContext context, v1::ListOrphansRequest request, api::Done<v1::ListOrphansResponse> done) override;
 
+  // Node life and blocks in trouble; in admin_node_calls.cc. All for superusers.
+  void SetNodeAdmin(api::CallContext context, v1::SetNodeAdminRequest request, api::Done<v1::SetNodeAdminResponse> done) override;
+  void RefreshNodes(api::CallContext context, v1::RefreshNodesRequest request, api::Done<v1::RefreshNodesResponse> done) override;
+  void ListNodeBlockers(api::CallContext context, v1::ListNodeBlockersRequest request,
+                        api::Done<v1::ListNodeBlockersResponse> done) override;
+  void ListBadBlocks(api::CallContext context, v1::ListBadBlocksRequest request, api::Done<v1::ListBadBlocksResponse> done) override;
+  // To look is for all, to enter and leave it for superusers; fsck is for superusers, too.
+  void SafeMode(api::CallContext context, v1::SafeModeRequest request, api::Done<v1::SafeModeResponse> done) override;
+  void Fsck(api::CallContext context, v1::FsckRequest request, api::Done<v1::FsckResponse> done) override;
+  // Before the first call: what fsck shows as the default.
+  void SetDefaultReplication(uint32_t replication) { default_replication_ = replication; }
+  // Before the first call; it outlives this.
+  void SetSafeMode(namenode::SafeMode* safe_mode) { safe_mode_ = safe_mode; }
+
+  // Before the first call: reads the files of dfs.hosts, dfs.hosts.exclude and the racks, on the executor of SetLeases.
+  using LoadHosts = std::function<absl::StatusOr<std::shared_ptr<const HostList>>()>;
+  using LoadRackTable = std::function<absl::StatusOr<std::shared_ptr<const RackTable>>()>;
+  void SetHostFiles(LoadHosts hosts, LoadRackTable racks) {
+    load_hosts_ = std::move(hosts);
+    load_racks_ = std::move(racks);
+  }
+
   // Before the first call; both outlive this. `reader` may block on reads of the namespace.
   void SetLeases(const LeaseMonitor* leases, Executor* reader) {
     leases_ = leases;
@@ -64,11 +88,17 @@ class AdminService : public api::NamenodeAdmin {
 
  private:
   absl::Status CheckSuperuser(const v1::RequestHeader& header) const;
+  // ListBadBlocks for whoever asks.
+  void ListBad(api::CallContext context, v1::ListBadBlocksRequest request, api::Done<v1::ListBadBlocksResponse> done);
 
   ReplicaPlane* const plane_;
   const FillNamespace fill_namespace_;
   const Clock* const clock_;
   const std::string software_version_;
+  LoadHosts load_hosts_;
+  LoadRackTable load_racks_;
+  namenode::SafeMode* safe_mode_ = nullptr;
+  uint32_t default_replication_ = 3;
   Reclaimer* reclaimer_ = nullptr;
   NamespaceAccess* space_ = nullptr;
   Checkpoints* checkpoints_ = nullptr;

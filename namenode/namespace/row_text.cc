@@ -55,6 +55,13 @@ std::string ValueJson(Family family, std::string_view key, std::string_view valu
       return json;
     return fmt::format("\"0x{}\"", Hex(value));
   }
+  if (family == Family::kMeta && key.starts_with(kMetaNodeAdminPrefix)) {
+    v1::NodeAdminRecord record;
+    std::string json;
+    if (record.ParseFromArray(value.data(), static_cast<int>(value.size())) &&
+        google::protobuf::util::MessageToJsonString(record, &json).ok())
+      return json;
+  }
   if (family == Family::kMeta && (key == kMetaClusterId || key == kMetaKeepUnknownReplicas)) return Quoted(value);
   if (const std::optional<uint64_t> number = DecodeU64(value)) return fmt::format("{}", *number);
   // Keys of block tokens are secrets.

@@ -15,43 +15,68 @@ constexpr size_t kCandidatesAtOnce = 256;
 // --- repairs
 
 void BlockManager::StartRepairs() {
-  const std::vector<BlockId> ready = repairs_.Ready(kRepairsAtOnce, parts_.clock->Now());
-  if (ready.empty()) return;
-  absl::StatusOr<std::vector<Judged>> all = Evaluate(ready);
-  if (!all.ok()) return;
-  std::vector<PlacementNode> nodes = parts_.registry->PlacementNodes();
-  for (const Judged& judged : *all) {
-    if (judged.verdict.under_replicated) {
-      StartRepair(judged, &nodes);
-    } else {
-      Act(judged, false);
+  // What cannot be started leaves the line, so that it takes no place of what can: only started ones count.
+  size_t started = 0;
+  std::vector<PlacementNode> nodes;
+  for (size_t looked = 0; started < kRepairsAtOnce && looked < kLooksAtOnce;) {
+    const std::vector<BlockId> ready = repairs_.Ready(std::min(kRepairsAtOnce - started, kLooksAtOnce - looked), parts_.clock->Now());
+    if (ready.empty()) return;
+    looked += ready.size();
+    absl::StatusOr<std::vector<Judged>> all = Evaluate(ready);
+    if (!all.ok()) return;
+    if (nodes.empty()) nodes = parts_.registry->PlacementNodes();
+    for (const Judged& judged : *all) {
+      if (judged.verdict.under_replicated) {
+        started += StartRepair(judged, &nodes);
+      } else {
+        Act(judged, false);
+      }
     }
   }
 }
 
 bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes) {
   const BlockVerdict& verdict = judged.verdict;
+  const SteadyTime now = parts_.clock->Now();
   std::vector<std::pair<StorageNumber, std::string>> sources;
+  bool crowded = false;
   for (StorageNumber storage : verdict.sources) {
     const std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage);
     if (!standing) continue;
     const auto session = sessions_.find(standing->datanode_uuid);
-    if (session != sessions_.end() && session->second->incarnation() == standing->incarnation && session->second->room() &&
-        repairs_.HasRoom(standing->datanode_uuid))
+    if (session == sessions_.end() || session->second->incarnation() != standing->incarnation) continue;
+    if (session->second->room() && repairs_.HasRoom(standing->datanode_uuid)) {
       sources.emplace_back(storage, standing->datanode_uuid);
+    } else {
+      crowded = true;
+    }
   }
-  if (sources.empty()) return false;
+  if (sources.empty()) {
+    if (crowded) {
+      repairs_.Postpone(judged.block, options_.repair_interval, now);
+    } else {
+      repairs_.Park(judged.block, ParkReason::kNoSource, now);
+    }
+    return false;
+  }
   const auto& [source_storage, source] = sources[static_cast<size_t>(random_.Below(sources.size()))];
 
   PlacementRequest request;
-  request.replication = verdict.wanted - verdict.present;
+  request.replication = verdict.needed - verdict.present;
   request.block_size_bytes = std::max<uint64_t>(1, judged.evidence.record->length_bytes());
   request.holding = verdict.holders;
   for (StorageNumber storage : invalidations_.ToldOf(judged.block))
     if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage)) request.holding.push_back(standing->datanode_uuid);
   for (PlacementNode& node : *nodes) node.busy = !repairs_.HasRoom(node.datanode_uuid);
   absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_);
-  if (!targets.ok()) return false;  // Too few nodes: it waits.
+  if (!targets.ok()) {
+    if (ReasonOf(targets.status()) == "ALL_BUSY") {
+      repairs_.Postpone(judged.block, options_.repair_interval, now);
+    } else {
+      repairs_.Park(judged.block, ParkReason::kNoTarget, now);
+    }
+    return false;
+  }
 
   v1::CommandDown command;
   command.set_command_class(v1::REPAIR_WORK);
@@ -118,6 +143,7 @@ void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp:
 
 std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const CommandSession& session, size_t limit) {
   std::vector<v1::InvalidateReplica> taken;
+  if (safe_mode_) return taken;  // All of it waits in its queue; the next tick after the end pumps.
   const SteadyTime now = parts_.clock->Now();
   const auto tell = [&](StorageNumber storage, BlockId block, GenerationStamp stamp, uint64_t command_id) {
     const std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(storage);

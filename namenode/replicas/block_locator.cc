@@ -31,19 +31,20 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   const bool starting = parts_.clock->Now() - started_ < parts_.dead_after;
   bool not_registered = false;
   struct Ranked {
-    std::tuple<bool, bool, uint64_t> rank;  // Stale, not on the client's host, chance.
+    std::tuple<bool, bool, bool, bool, uint64_t> rank;  // Leaves, stale, not on the client's host, not on its rack, chance.
     StorageNumber storage;
   };
   std::vector<Ranked> ranked;
   Random random(chance);
+  const std::string client_rack = client_host.empty() ? std::string() : parts_.registry->RackOfHost(client_host);
   const auto add = [&](StorageNumber storage) {
-    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host);
+    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host, client_rack);
     if (!health) {
       not_registered = true;
       return;
     }
     if (health->node == v1::DEAD || health->state >= v1::UNAVAILABLE) return;
-    ranked.push_back({{health->node != v1::LIVE, !health->is_on_host, random.Next()}, storage});
+    ranked.push_back({{health->leaves, health->node != v1::LIVE, !health->is_on_host, !health->is_on_rack, random.Next()}, storage});
   };
 
   const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id, reach);
@@ -68,7 +69,7 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   for (uint32_t number : record.expected_storages()) {
     const StorageNumber storage(number);
     if (std::find(judged.begin(), judged.end(), storage) != judged.end()) continue;
-    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host);
+    const std::optional<StorageHealth> health = parts_.registry->HealthOf(storage, client_host, client_rack);
     if (!health) not_registered = true;
     if (health && (in_grace || health->floor > id.value())) add(storage);
   }

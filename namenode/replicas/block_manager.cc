@@ -86,6 +86,8 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     evidence.now_ms = now_ms;
     evidence.acknowledged_grace_ms = absl::ToInt64Milliseconds(options_.acknowledged_grace);
     evidence.starting = starting_;
+    evidence.maintenance_minimum = options_.maintenance_minimum;
+    evidence.min_replication = options_.min_replication;
     if (evidence.record && evidence.record->state() == v1::COMMITTED) {
       for (uint32_t number : evidence.record->expected_storages()) {
         const StorageNumber storage(number);
@@ -141,7 +143,7 @@ void BlockManager::Act(const Judged& judged, bool asking) {
     StartRecoveriesSoon();  // There is room for another.
   }
   if (verdict.under_replicated) {
-    if (!repairs_.Need(judged.block, verdict.present, now)) scan_wanted_ = true;
+    if (!repairs_.Need(judged.block, verdict.left, now)) scan_wanted_ = true;
   } else {
     repairs_.Settled(judged.block);
     asked_.erase(judged.block);
@@ -199,6 +201,7 @@ void BlockManager::OnReportEffects(Incarnation incarnation, const ReportEffects&
   for (const ReportEffects::Passed& passed : effects.passed) invalidations_.Passed(passed.storage, passed.first, passed.end, incarnation);
   for (StorageNumber storage : effects.state_changed) storage_scans_.push_back({storage, 0});
   if (effects.marked || effects.walk_completed) scan_wanted_ = true;
+  for (const BlockId block : effects.changed) repairs_.Reconsider(block, now);
   if (!effects.changed.empty()) JudgeNow(effects.changed, false);
 }
 
@@ -243,6 +246,8 @@ void BlockManager::Tick() {
       if (nodes == &changes.died) repairs_.SourceLost(uuid, now);
     }
   }
+  if (!changes.returned.empty()) repairs_.Wake(now);
+  FollowDrains();
   std::vector<BlockId> due;
   while (!recheck_.empty() && recheck_.begin()->first <= now && due.size() < kStep) {
     due.push_back(recheck_.begin()->second);
@@ -257,9 +262,9 @@ void BlockManager::Tick() {
     }
   }
   repairs_.Expire(now);
-  StartRepairs();
+  if (!safe_mode_) StartRepairs();
   StartRecoveries();
-  if (now >= next_resend_) {
+  if (now >= next_resend_ && !safe_mode_) {
     next_resend_ = now + kResendCheck;
     for (const auto& [uuid, session] : sessions_) {
       for (StorageNumber storage : parts_.registry->StoragesOf(uuid))
@@ -342,6 +347,10 @@ void BlockManager::PublishFigures() {
   ReplicaPlane::Figures figures;
   figures.under_replicated_blocks = repairs_.size();
   figures.repairs_running = repairs_.running();
+  figures.repairs_waiting = repairs_.waiting();
+  figures.repairs_timed_out = repairs_.timed_out();
+  figures.repairs_parked_no_source = repairs_.parked(ParkReason::kNoSource);
+  figures.repairs_parked_no_target = repairs_.parked(ParkReason::kNoTarget);
   figures.at_risk_blocks = repairs_.WithCopies(1);
   figures.oldest_repair = repairs_.OldestAge(parts_.clock->Now());
   figures.oldest_invalidation = invalidations_.OldestAge(parts_.clock->Now());
@@ -355,7 +364,9 @@ void BlockManager::PublishFigures() {
   figures.recovering_blocks = recoveries_.size();
   figures.oldest_recovery = recoveries_.OldestAge(parts_.clock->Now());
   figures.unknown_replicas_kept = keep_unknown_;
-  board_.Set(figures);
+  Board::Drains drains;
+  for (const auto& [uuid, drain] : drains_) drains[uuid] = {drain.left(), drain.open_left(), drain.looked_at(), drain.looked_once()};
+  board_.Set(figures, std::move(drains));
 }
 
 }  // namespace cairn::namenode

@@ -17,6 +17,8 @@
 #include "namenode/replicas/command_session.h"
 #include "namenode/replicas/datanode_registry.h"
 #include "namenode/replicas/invalidation_queue.h"
+#include "namenode/replicas/node_drain.h"
+#include "namenode/replicas/node_life.h"
 #include "namenode/replicas/recovery_queue.h"
 #include "namenode/replicas/repair_queue.h"
 #include "namenode/replicas/replica_plane.h"
@@ -42,6 +44,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
     NamespaceForReplicas* space = nullptr;
     Executor* executor = nullptr;
     const Clock* clock = nullptr;
+    NodeLife* life = nullptr;
   };
   // Asks a storage, through its DataNode's report stream, what it has of a block.
   using AskStorage = std::function<void(std::string datanode_uuid, std::string storage_uuid, BlockId block)>;
@@ -57,6 +60,12 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid);
   // A round of a block's recovery came to nothing.
   void OnRecoveryFailed(BlockId block, GenerationStamp recovery_id, const std::string& why);
+  // Operators want something else of it than before.
+  void OnNodeAdminChanged(const std::string& datanode_uuid);
+  void OnNodeRegistered() { repairs_.Wake(parts_.clock->Now()); }
+  v1::ListNodeBlockersResponse NodeBlockers(const std::string& datanode_uuid, size_t limit) const;
+  v1::ListBadBlocksResponse BadBlocks(v1::ListBadBlocksRequest::Kind kind, BlockId start_after, size_t limit) const;
+  void SetSafeMode(bool on) { safe_mode_ = on; }
   void RequestScan() { scan_wanted_ = true; }
   void KeepUnknown() { keep_unknown_ = true; }
   void DeleteUnknown() {
@@ -73,6 +82,8 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void EndSessions(const absl::Status& status);
 
   ReplicaPlane::Figures figures() const { return board_.Get(); }
+  // How far each node is that drains or enters maintenance, into its part of the report. Thread-safe, as figures().
+  void FillReport(v1::ClusterReportResponse* report) const;
 
  private:
   struct Judged {
@@ -82,6 +93,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   };
   static constexpr size_t kStep = 500;            // Blocks of one step of a scan.
   static constexpr size_t kRepairsAtOnce = 200;   // Repairs started in one tick.
+  static constexpr size_t kLooksAtOnce = 2000;    // Blocks looked at for that.
   static constexpr size_t kRemembered = 500'000;  // Bound of each set of blocks below.
 
   // The block's rows first, then the namespace's snapshot: a block is there before any DataNode hears of it.
@@ -90,7 +102,11 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void JudgeNow(const std::vector<BlockId>& blocks, bool asking);
   void AskExpected(const Judged& judged);
   void StartRepairs();
-  bool StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes);
+  bool StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes);  // Else it has left the line.
+  void FollowDrains();
+  void DrainStep();
+  void DrainSlice(const std::string& datanode_uuid, NodeDrain* drain, const NodeDrain::Slice& slice);
+  void FinishDrain(const std::string& datanode_uuid, v1::NodeAdminState to);
   void NeedRecovery(BlockId block);
   void StartRecoveriesSoon();
   void StartRecoveries();
@@ -115,9 +131,21 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   // What other threads may see, behind a lock of its own.
   class Board {
    public:
-    void Set(const ReplicaPlane::Figures& figures) ABSL_LOCKS_EXCLUDED(mu_) {
+    struct Drain {
+      size_t left = 0;
+      size_t open_left = 0;
+      size_t looked_at = 0;
+      bool looked_once = false;
+    };
+    using Drains = absl::btree_map<std::string, Drain>;
+    void Set(const ReplicaPlane::Figures& figures, Drains drains) ABSL_LOCKS_EXCLUDED(mu_) {
       MutexLock lock(mu_);
       figures_ = figures;
+      drains_ = std::move(drains);
+    }
+    Drains drains() const ABSL_LOCKS_EXCLUDED(mu_) {
+      MutexLock lock(mu_);
+      return drains_;
     }
     ReplicaPlane::Figures Get() const ABSL_LOCKS_EXCLUDED(mu_) {
       MutexLock lock(mu_);
@@ -127,6 +155,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
    private:
     mutable Mutex mu_;
     ReplicaPlane::Figures figures_ ABSL_GUARDED_BY(mu_);
+    Drains drains_ ABSL_GUARDED_BY(mu_);
   };
 
   const ReplicaPlane::Options options_;
@@ -144,6 +173,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   bool keep_unknown_ = false;
   bool held_back_ = false;  // Deletes are paused, and a scan has to find what was to go when they are not any more.
   bool starting_ = true;
+  bool safe_mode_ = false;
 
   absl::btree_map<std::string, std::shared_ptr<CommandSession>> sessions_;
   absl::btree_map<std::string, std::deque<InvalidationQueue::Told>> resend_;  // By DataNode.
@@ -155,6 +185,8 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   absl::btree_set<std::string> to_pump_;
   bool pump_posted_ = false;
 
+  absl::btree_map<std::string, NodeDrain> drains_;                // By uuid.
+  bool draining_ = false;                                         // A step is posted.
   std::deque<std::pair<StorageNumber, uint64_t>> storage_scans_;  // Where each goes on.
   bool scanning_ = false;                                         // A step is posted.
   bool scan_wanted_ = true;

@@ -19,6 +19,12 @@ Kind KindOfRow(const ReplicaRow& row, const v1::BlockRecord& record) {
   return row.length_bytes == record.length_bytes() ? Kind::kGood : Kind::kWrongLength;
 }
 
+bool Stays(const StorageStanding& standing) { return standing.admin == v1::NODE_NORMAL; }
+
+bool InMaintenance(const StorageStanding& standing) {
+  return standing.admin == v1::ENTERING_MAINTENANCE || standing.admin == v1::IN_MAINTENANCE;
+}
+
 bool Reachable(const StorageStanding& standing) { return standing.node != v1::DEAD && standing.state < v1::FAILED; }
 
 bool IsGood(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
@@ -26,7 +32,7 @@ bool IsGood(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
 }
 
 bool Counts(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
-  if (!IsGood(replica, record)) return false;
+  if (!IsGood(replica, record) || !Stays(*replica.standing)) return false;
   const StorageStanding& standing = *replica.standing;
   return standing.node == v1::LIVE && standing.state == v1::HEALTHY && standing.marked && standing.floor <= replica.row.block.value();
 }
@@ -58,7 +64,7 @@ std::optional<size_t> LeastMissed(const BlockEvidence& evidence, const std::set<
   std::tuple<size_t, size_t, uint64_t, uint64_t> best_rank;
   for (size_t i = 0; i < evidence.replicas.size(); ++i) {
     const ReplicaEvidence& replica = evidence.replicas[i];
-    if (gone.contains(i) || !IsGood(replica, *evidence.record)) continue;
+    if (gone.contains(i) || !IsGood(replica, *evidence.record) || !Stays(*replica.standing)) continue;
     std::set<size_t> without = gone;
     without.insert(i);
     if (CountedNodes(evidence, without) < evidence.record->replication()) continue;
@@ -110,7 +116,7 @@ void JudgeDeletion(const BlockEvidence& evidence, BlockVerdict* verdict) {
 
 void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
   const v1::BlockRecord& record = *evidence.record;
-  std::set<std::string> present, holders;
+  std::set<std::string> present, holders, left, live, draining, maintenance;
   std::vector<std::pair<bool, StorageNumber>> sources;
   for (const ReplicaEvidence& replica : evidence.replicas) {
     verdict->corrupt += replica.row.corrupt;
@@ -119,9 +125,19 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
         present.insert(std::to_string(replica.row.storage.value()));  // No uuid looks so.
       continue;
     }
-    holders.insert(replica.standing->datanode_uuid);
+    const std::string& uuid = replica.standing->datanode_uuid;
+    holders.insert(uuid);
+    if (InMaintenance(*replica.standing) && !replica.told_to_go && replica.standing->state < v1::FAILED &&
+        KindOfRow(replica.row, record) == Kind::kGood)
+      maintenance.insert(uuid);
     if (!IsGood(replica, record)) continue;
-    present.insert(replica.standing->datanode_uuid);
+    left.insert(uuid);
+    if (Stays(*replica.standing)) {
+      present.insert(uuid);
+      live.insert(uuid);
+    } else if (!InMaintenance(*replica.standing)) {
+      draining.insert(uuid);
+    }
     if (replica.standing->state == v1::HEALTHY) sources.emplace_back(replica.standing->node != v1::LIVE, replica.row.storage);
   }
   std::sort(sources.begin(), sources.end());
@@ -136,11 +152,32 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     if (!Reachable(expected)) continue;
     verdict->unconfirmed = true;
     if (!verdict->in_grace) continue;
-    present.insert(expected.datanode_uuid);
+    if (Stays(expected)) present.insert(expected.datanode_uuid);
+    left.insert(expected.datanode_uuid);
     holders.insert(expected.datanode_uuid);
   }
   verdict->present = static_cast<uint32_t>(present.size() + (evidence.starting ? evidence.unregistered_expected : 0));
+  left.insert(present.begin(), present.end());
+  verdict->left = std::max(static_cast<uint32_t>(left.size()), verdict->present);
+  verdict->live = static_cast<uint32_t>(live.size());
+  verdict->draining = static_cast<uint32_t>(draining.size());
+  verdict->maintenance = static_cast<uint32_t>(maintenance.size());
   verdict->holders.assign(holders.begin(), holders.end());
+  const uint32_t least = std::min(evidence.maintenance_minimum, verdict->wanted);
+  verdict->needed = std::max(least, verdict->wanted - std::min(verdict->wanted, verdict->maintenance));
+  if (verdict->maintenance == 0) verdict->needed = verdict->wanted;
+}
+
+// Of a block that is being written or recovered: who has something of it, of its stamp or of the one it is recovered to.
+void JudgeOpen(const BlockEvidence& evidence, BlockVerdict* verdict) {
+  verdict->open = evidence.record->state() != v1::RESERVED;
+  std::set<std::string> live;
+  for (const ReplicaEvidence& replica : evidence.replicas) {
+    if (!replica.standing || replica.told_to_go || replica.row.corrupt || !Reachable(*replica.standing) || !Stays(*replica.standing))
+      continue;
+    if (replica.row.stamp.value() >= evidence.record->generation_stamp()) live.insert(replica.standing->datanode_uuid);
+  }
+  verdict->live = static_cast<uint32_t>(live.size());
 }
 
 }  // namespace
@@ -151,14 +188,24 @@ BlockVerdict JudgeBlock(const BlockEvidence& evidence) {
     JudgeGarbage(evidence, &verdict);
     return verdict;
   }
-  if (evidence.record->state() != v1::COMMITTED) return verdict;
+  if (evidence.record->state() != v1::COMMITTED) {
+    JudgeOpen(evidence, &verdict);
+    return verdict;
+  }
   verdict.wanted = evidence.record->replication();
   verdict.counted = static_cast<uint32_t>(CountedNodes(evidence, {}));
   JudgePresence(evidence, &verdict);
-  verdict.under_replicated = verdict.present < verdict.wanted;
-  verdict.missing = verdict.present == 0;
+  verdict.under_replicated = verdict.present < verdict.needed;
+  verdict.missing = verdict.left == 0;
   JudgeDeletion(evidence, &verdict);
   return verdict;
+}
+
+bool HoldsBack(const BlockEvidence& evidence, const BlockVerdict& verdict, v1::NodeAdminState state) {
+  const bool maintenance = state == v1::ENTERING_MAINTENANCE || state == v1::IN_MAINTENANCE;
+  if (verdict.open) return verdict.live < (maintenance ? evidence.maintenance_minimum : evidence.min_replication);
+  if (verdict.wanted == 0) return false;  // Garbage, or not part of a file yet.
+  return verdict.live < (maintenance ? std::min(evidence.maintenance_minimum, verdict.wanted) : verdict.needed);
 }
 
 }  // namespace cairn::namenode

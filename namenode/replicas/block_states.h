@@ -32,17 +32,26 @@ struct BlockEvidence {
   bool keep_unknown = false;         // A rolled-back namespace: blocks without a row are not garbage until an operator says so.
   int64_t now_ms = 0;
   int64_t acknowledged_grace_ms = 60'000;
+  uint32_t maintenance_minimum = 1;  // Copies that must be live while others are in maintenance.
+  uint32_t min_replication = 1;      // Copies that the last block of an open file needs where its nodes stay.
 };
 
 enum class GoReason : uint8_t { kGarbage, kCorrupt, kStale, kExcess };
 
 struct BlockVerdict {
   uint32_t wanted = 0;   // 0 unless COMMITTED.
-  uint32_t present = 0;  // Nodes with a copy, as repair sees it: good rows, and in the grace what was acknowledged.
+  uint32_t needed = 0;   // Wanted, less what is in maintenance, but not below the least that has to be live.
+  uint32_t present = 0;  // Nodes that stay, with a copy, as repair sees it: good rows, and in the grace what was acknowledged.
   uint32_t counted = 0;  // Nodes with a copy that counts for deletion.
+  uint32_t left = 0;     // Nodes with a copy that can be read, those that drain or are in maintenance among them.
+  // Nodes with a copy that a stream has told of, not dead: those that stay; those that are drained; those in maintenance, dead or not.
+  uint32_t live = 0;
+  uint32_t draining = 0;
+  uint32_t maintenance = 0;
+  bool open = false;  // Not COMMITTED: being written or recovered. `live` then counts replicas of its stamp in any state.
   uint32_t corrupt = 0;
   bool under_replicated = false;
-  bool missing = false;      // COMMITTED, and nothing present.
+  bool missing = false;      // COMMITTED, and nothing present or left.
   bool quarantined = false;  // Rows of a block that this namespace cannot have made.
   bool unconfirmed = false;  // An acknowledged storage's stream has not said FINALIZED yet.
   bool in_grace = false;
@@ -57,14 +66,22 @@ struct BlockVerdict {
 };
 
 // A replica is *good* if it is FINALIZED at the block's stamp and length, not corrupt, not told to go, its
-// storage neither FAILED nor REMOVED and its node not dead. It *counts* if besides its node is live, its
-// storage HEALTHY, the mark of this epoch was sent in this incarnation and this incarnation's walk is past its
-// id.
+// storage neither FAILED nor REMOVED and its node not dead. It *counts* if besides its node is live and neither
+// drained nor in maintenance, its storage HEALTHY, the mark of this epoch was sent in this incarnation and this
+// incarnation's walk is past its id.
+//
+// A node *stays* if operators want nothing of it. What is on one that does not is read and copied from, and is no excess; a block needs its
+// wanted copies on nodes that stay, less those in maintenance (live or not) as long as `maintenance_minimum` are live. As HDFS.
 //
 // Excess goes if the counted others are at least the wanted number. Corrupt or older-stamp replicas go if at
 // least one other counts; FINALIZED ones of a wrong length, if the wanted number does. Garbage (no row, id
 // below next) goes at once. What was merely acknowledged never counts for any of these. Of a block that is not
 // COMMITTED nothing goes.
 BlockVerdict JudgeBlock(const BlockEvidence& evidence);
+
+// Whether a node that has a replica of the block must not yet be let go: too few copies are live where nodes stay. For maintenance that is
+// `maintenance_minimum`; else the wanted number; for an open block, of which nobody makes copies, `min_replication`. What was merely
+// acknowledged does not help.
+bool HoldsBack(const BlockEvidence& evidence, const BlockVerdict& verdict, v1::NodeAdminState state);
 
 }  // namespace cairn::namenode

@@ -39,6 +39,7 @@ v1::StorageState Worse(v1::StorageState reported, v1::StorageState beaten) {
 DatanodeRegistry::DatanodeRegistry(Options options, const Clock* clock) : options_(std::move(options)), clock_(clock) {}
 
 v1::NodeState DatanodeRegistry::StateOf(const Node& node) const {
+  if (node.incarnation.value() == 0 || !node.allowed) return v1::DEAD;  // Not here yet, or not to be.
   const absl::Duration silent = clock_->Now() - node.heard;
   if (silent >= options_.dead_after) return v1::DEAD;
   return silent >= options_.stale_after ? v1::STALE : v1::LIVE;
@@ -59,6 +60,22 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
         fmt::format("DataNode {} belongs to cluster {}, this NameNode to {}", uuid, request.cluster_id(), options_.cluster_id));
   if (!request.pool_id().empty() && request.pool_id() != options_.pool_id)
     return OtherCluster(fmt::format("DataNode {} belongs to another block pool", uuid));
+  if (hosts_ != nullptr && !hosts_->Allows(request.info().transfer())) {
+    Error error;
+    error.kind = ErrorKind::kPermission;
+    error.reason = "NOT_IN_HOSTS";
+    error.key = "dfs.hosts";
+    error.message = fmt::format("Datanode denied communication with namenode because the host is not in the include-list: {}",
+                                AddressOf(request.info()));
+    return MakeError(std::move(error));
+  }
+  for (const std::string& other : OthersAt(uuid, request.info())) {
+    const Node& node = nodes_.at(other);
+    if (node.stream_open && StateOf(node) == v1::LIVE)
+      return MakeError(ErrorKind::kRetriable,
+                       fmt::format("DataNode {} at {} cannot take the place of {}, which is connected: it is tried again", uuid,
+                                   AddressOf(request.info()), other));
+  }
   absl::btree_map<std::string, bool> seen;
   for (const v1::StorageStatistics& storage : request.storages()) {
     if (storage.storage_uuid().empty() || !seen.emplace(storage.storage_uuid(), true).second)
@@ -87,8 +104,16 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
   MutexLock lock(mu_);
   RETURN_IF_ERROR(CheckLocked(request));
   const std::string& uuid = request.datanode_uuid();
-  Node& node = nodes_[uuid];
   Registered result;
+  v1::NodeAdminRecord inherited;
+  for (const std::string& other : OthersAt(uuid, request.info())) {
+    if (nodes_.at(other).admin.state() != v1::NODE_NORMAL) inherited = nodes_.at(other).admin;
+    Erase(other, &result.replaced);
+    result.replaced_nodes.push_back(other);
+  }
+  Node& node = nodes_[uuid];
+  if (node.admin.state() == v1::NODE_NORMAL) node.admin = std::move(inherited);
+  node.allowed = true;
   if (node.incarnation != Incarnation(request.incarnation())) {
     result.new_incarnation = true;
     if (node.incarnation.value() != 0) node.superseded.push_back(node.incarnation);
@@ -105,12 +130,16 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
   }
   node.info = request.info();
   node.info.set_uuid(uuid);
+  node.info.set_admin_state(node.admin.state());
+  if (racks_ != nullptr) node.info.set_rack(racks_->RackOf(node.info.transfer().host()));
+  rack_of_host_[node.info.transfer().host()] = node.info.rack();
   node.heard = clock_->Now();
   for (int i = 0; i < request.storages_size(); ++i) {
     const v1::StorageStatistics& statistics = request.storages(i);
     const StorageNumber number = numbers[static_cast<size_t>(i)];
     const auto owner = owners_.find(number);
     if (owner != owners_.end() && owner->second.node != &node) owner->second.node->storages.erase(statistics.storage_uuid());
+    std::erase(result.replaced, number);  // A volume that was moved is still there.
     const bool known = node.storages.contains(statistics.storage_uuid());
     Storage& storage = node.storages[statistics.storage_uuid()];
     if (!known || result.new_incarnation) {
@@ -133,7 +162,7 @@ DatanodeRegistry::Node* DatanodeRegistry::CurrentNode(const std::string& uuid, I
 absl::Status DatanodeRegistry::Heartbeat(const v1::HeartbeatRequest& request, bool* new_storages) {
   MutexLock lock(mu_);
   Node* node = CurrentNode(request.datanode_uuid(), Incarnation(request.incarnation()));
-  if (node == nullptr) return Unregistered(request.datanode_uuid());
+  if (node == nullptr || !node->allowed) return Unregistered(request.datanode_uuid());
   node->heard = clock_->Now();
   node->chosen = 0;
   *new_storages = false;
@@ -218,17 +247,24 @@ std::optional<StorageStanding> DatanodeRegistry::StandingOf(StorageNumber number
   standing.floor = storage->floor;
   standing.remaining_bytes = storage->statistics.remaining_bytes();
   standing.silent = clock_->Now() - node->heard;
+  standing.admin = node->admin.state();
   return standing;
 }
 
-std::optional<StorageHealth> DatanodeRegistry::HealthOf(StorageNumber number, std::string_view client_host) const {
+std::optional<StorageHealth> DatanodeRegistry::HealthOf(StorageNumber number, std::string_view client_host,
+                                                        std::string_view client_rack) const {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
   if (owner == owners_.end()) return std::nullopt;
   const Node& node = *owner->second.node;
+  if (node.incarnation.value() == 0) return std::nullopt;  // Known of, but it has not registered.
   const Storage& storage = *owner->second.storage;
-  return StorageHealth{StateOf(node), Worse(storage.reported, storage.statistics.state()), storage.floor,
-                       !client_host.empty() && node.info.transfer().host() == client_host};
+  return StorageHealth{StateOf(node),
+                       Worse(storage.reported, storage.statistics.state()),
+                       storage.floor,
+                       !client_host.empty() && node.info.transfer().host() == client_host,
+                       !client_rack.empty() && node.info.rack() == client_rack,
+                       node.admin.state() != v1::NODE_NORMAL};
 }
 
 std::optional<v1::StorageLocation> DatanodeRegistry::LocationOf(StorageNumber number) const {
@@ -265,12 +301,17 @@ std::vector<StorageNumber> DatanodeRegistry::StoragesOf(const std::string& datan
   return storages;
 }
 
+bool DatanodeRegistry::HasToWalk(const Node& node) {
+  return std::any_of(node.storages.begin(), node.storages.end(), [](const auto& entry) {
+    const Storage& storage = entry.second;
+    return storage.floor != 0 && Worse(storage.reported, storage.statistics.state()) < v1::FAILED;
+  });
+}
+
 bool DatanodeRegistry::WalkIsDue() const {
   MutexLock lock(mu_);
   for (const auto& [uuid, node] : nodes_) {
-    if (StateOf(node) == v1::DEAD) continue;
-    for (const auto& [storage_uuid, storage] : node.storages)
-      if (storage.floor != 0 && Worse(storage.reported, storage.statistics.state()) < v1::FAILED) return true;
+    if (StateOf(node) != v1::DEAD && HasToWalk(node)) return true;
   }
   return false;
 }
@@ -285,10 +326,12 @@ std::vector<PlacementNode> DatanodeRegistry::PlacementNodes() const {
     candidate.address = AddressOf(node.info);
     candidate.rack = node.info.rack();
     candidate.state = StateOf(node);
+    candidate.admin = node.admin.state();
     candidate.active_streams = node.last.active_streams() + node.chosen;
     for (const auto& [storage_uuid, storage] : node.storages) {
       if (Worse(storage.reported, storage.statistics.state()) != v1::HEALTHY) continue;
-      candidate.storages.push_back({storage.number, storage.statistics.read_only() ? 0 : storage.statistics.remaining_bytes()});
+      candidate.storages.push_back(
+          {storage.number, storage.statistics.read_only() ? 0 : storage.statistics.remaining_bytes(), storage.statistics.capacity_bytes()});
     }
     nodes.push_back(std::move(candidate));
   }
@@ -323,6 +366,11 @@ void DatanodeRegistry::FillReport(v1::ClusterReportResponse* report) const {
     entry.set_heartbeat_interval_ms(node.last.last_interval_ms());
     entry.set_overdue_steps(node.last.overdue_steps());
     entry.set_last_overdue_step(node.last.last_overdue_step());
+    entry.set_admin_state(node.admin.state());
+    entry.set_admin_since_ms(node.admin.since_ms());
+    entry.set_maintenance_until_ms(node.admin.until_ms());
+    entry.set_not_allowed(!node.allowed);
+    entry.set_walk_is_due(StateOf(node) != v1::DEAD && HasToWalk(node));
     nodes.push_back(std::move(entry));
   }
   std::sort(nodes.begin(), nodes.end(), [](const v1::DatanodeReport& a, const v1::DatanodeReport& b) {

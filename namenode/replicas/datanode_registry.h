@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -12,10 +14,13 @@
 #include "absl/time/time.h"
 #include "cairn/admin.pb.h"
 #include "cairn/datanode_namenode.pb.h"
+#include "cairn/namespace.pb.h"
 #include "common/env/clock.h"
 #include "common/ids.h"
 #include "common/mutex.h"
+#include "namenode/replicas/host_list.h"
 #include "namenode/replicas/placement_policy.h"
+#include "namenode/replicas/rack_table.h"
 #include "namenode/store/replica_store.h"
 
 namespace cairn::namenode {
@@ -33,6 +38,7 @@ struct StorageStanding {
   uint64_t floor = kNothingWalked;  // This incarnation's walk has passed all ids from here on.
   uint64_t remaining_bytes = 0;
   absl::Duration silent;  // Since its node was last heard of.
+  v1::NodeAdminState admin = v1::NODE_NORMAL;
 };
 
 // The little of it that a reader's locations need.
@@ -41,6 +47,8 @@ struct StorageHealth {
   v1::StorageState state = v1::STORAGE_STATE_UNSPECIFIED;
   uint64_t floor = kNothingWalked;
   bool is_on_host = false;  // Of the client.
+  bool is_on_rack = false;
+  bool leaves = false;  // It is drained or in maintenance.
 };
 
 // The DataNodes that have registered with this NameNode, and when each was last heard on any lane.
@@ -49,9 +57,13 @@ struct StorageHealth {
 // dead_after dead (its replicas are repaired elsewhere). A DataNode is a uuid, its process an incarnation: a
 // new incarnation supersedes the old one, and one that was superseded never comes back, since a process that
 // was replaced is gone; if it does, two processes share a uuid, and it is refused. So is a newcomer at another
-// address while the old one is live and its report stream still open.
+// address while the old one is live and its report stream still open. A new uuid at an address takes the place of the node that had it:
+// that one lost its volumes, or moved.
 //
-// Soft state: rebuilt as nodes register again. Thread-safe; no call blocks.
+// What operators want of a node is kept by the namespace, and given to this at the start and with every change. A node that they said
+// something of is here, dead, before it has registered: one in maintenance may be away when the NameNode starts.
+//
+// All else is soft state: rebuilt as nodes register again. Thread-safe; no call blocks.
 class DatanodeRegistry {
  public:
   struct Options {
@@ -68,6 +80,9 @@ class DatanodeRegistry {
   absl::Status CheckRegistration(const v1::RegisterRequest& request) const ABSL_LOCKS_EXCLUDED(mu_);
   struct Registered {
     bool new_incarnation = false;
+    // Of nodes that this one took the address of, and what was wanted of them, which is now wanted of it. Nothing more comes from them.
+    std::vector<std::string> replaced_nodes;
+    std::vector<StorageNumber> replaced;
     std::vector<StorageNumber> new_storages;  // Not known of this incarnation before: they have to be walked.
   };
   // After CheckRegistration and with the storages' numbers, in the request's order; checks again.
@@ -83,6 +98,27 @@ class DatanodeRegistry {
   void SetFloor(StorageNumber storage, Incarnation incarnation, uint64_t floor) ABSL_LOCKS_EXCLUDED(mu_);
   void SetStorageState(StorageNumber storage, v1::StorageState state) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // --- What operators want; see namenode/replicas/node_life.h. In registry_admin.cc.
+  struct KnownStorage {
+    StorageNumber number;
+    std::string uuid;
+  };
+  // At the start, before any node registers.
+  void Restore(const std::string& uuid, const v1::NodeAdminRecord& record, const std::vector<KnownStorage>& storages)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void SetAdmin(const std::string& uuid, const v1::NodeAdminRecord& record) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<v1::NodeAdminRecord> AdminOf(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<v1::DatanodeInfo> InfoOf(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Nodes that are not NODE_NORMAL, by uuid.
+  std::vector<std::pair<std::string, v1::NodeAdminRecord>> Administered() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<std::string> AllNodes() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The uuid of the node with this uuid, host:port of transfer, or host. kNotFound; kInvalidArgument if a host has several.
+  absl::StatusOr<std::string> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Nodes that it does not let in are dead from now on, until it does.
+  void SetHosts(std::shared_ptr<const HostList> hosts) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a live or stale node: not all of its healthy volumes have been walked.
+  bool WalkIsDueOf(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Nodes that died or came back since the last call.
   struct Changes {
     std::vector<std::string> died;
@@ -91,7 +127,12 @@ class DatanodeRegistry {
   Changes Sweep() ABSL_LOCKS_EXCLUDED(mu_);
 
   std::optional<StorageStanding> StandingOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
-  std::optional<StorageHealth> HealthOf(StorageNumber storage, std::string_view client_host) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<StorageHealth> HealthOf(StorageNumber storage, std::string_view client_host, std::string_view client_rack) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Where a host stands, of a DataNode, dead or not, or by the table; empty if that is not known.
+  std::string RackOfHost(const std::string& host) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Goes before what DataNodes say of their racks; null: nothing does.
+  void SetRacks(std::shared_ptr<const RackTable> racks) ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<v1::StorageLocation> LocationOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StorageNumber> NumberOf(const std::string& storage_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // A storage of this DataNode by its uuid.
@@ -125,16 +166,25 @@ class DatanodeRegistry {
     bool ever_walked = false;
     v1::HeartbeatRequest last;
     std::map<std::string, Storage> storages;
+    v1::NodeAdminRecord admin;
+    bool allowed = true;
   };
 
   v1::NodeState StateOf(const Node& node) const;
+  static bool HasToWalk(const Node& node);
   absl::Status CheckLocked(const v1::RegisterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Node* CurrentNode(const std::string& uuid, Incarnation incarnation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Uuids of other nodes with this address.
+  std::vector<std::string> OthersAt(const std::string& uuid, const v1::DatanodeInfo& info) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Erase(const std::string& uuid, std::vector<StorageNumber>* storages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const Clock* const clock_;
   mutable Mutex mu_;
   std::map<std::string, Node> nodes_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const HostList> hosts_ ABSL_GUARDED_BY(mu_);  // May be null: everyone may come.
+  std::shared_ptr<const RackTable> racks_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::string> rack_of_host_ ABSL_GUARDED_BY(mu_);  // Of those that ever registered.
   // Whose a storage is. Both stay where they are in their maps; a storage that leaves its node's has a new owner by then.
   struct Owner {
     Node* node;

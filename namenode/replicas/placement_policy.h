@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,12 +19,14 @@ struct PlacementNode {
   struct Storage {
     StorageNumber storage;
     uint64_t remaining_bytes = 0;  // 0 for a read-only one.
+    uint64_t capacity_bytes = 0;   // 0: unknown, and never full.
   };
   std::string datanode_uuid;
   std::string host;
   std::string address;  // host:port, for messages.
   std::string rack;     // Empty: unknown.
   v1::NodeState state = v1::NODE_STATE_UNSPECIFIED;
+  v1::NodeAdminState admin = v1::NODE_NORMAL;  // Only a normal one takes blocks.
   uint32_t active_streams = 0;
   bool busy = false;              // Has all the repairs it may have.
   std::vector<Storage> storages;  // The healthy ones.
@@ -36,16 +40,25 @@ struct PlacementRequest {
   std::vector<std::string> holding;  // Uuids of DataNodes that have the block already.
 };
 
+// Why a node was not chosen from. Named in errors and in cairn_placement_rejected_total.
+enum class Rejection : uint8_t { kDead, kDraining, kMaintenance, kExcluded, kHoldsBlock, kNoSpace, kBusy };
+inline constexpr size_t kRejections = 7;
+const char* NameOf(Rejection reason);  // "DEAD"
+using RejectionCounts = std::array<uint64_t, kRejections>;
+
 // Targets for a block: the first on the writer's own host, the second on another rack than the first, the
 // third on the second's rack, all others anywhere; among equals by chance, weighted by free space over active
 // streams; one copy a node; a stale node only when no live one is left. Where racks leave no choice, racks
 // give way.
 //
+// A volume of which less than a tenth is free is taken only if no other on the same terms of rack fits; among such, only those that have
+// nearly as much free as the emptiest of them.
+//
 // Pure: the same nodes, request and generator give the same answer. Fewer targets than asked for is success.
 // None is kNoTargets, with a reason and in `nodes` "host:port REASON" of every node: NO_LIVE_DATANODES (none
 // registered, or all DEAD), ALL_EXCLUDED (by the caller), NO_SPACE (none of the others has a volume with room
-// for a block), ALL_BUSY, ALL_HOLD_THE_BLOCK.
+// for a block), ALL_BUSY, ALL_HOLD_THE_BLOCK. Nodes that are drained or in maintenance count as dead ones do.
 absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes, const PlacementRequest& request,
-                                                      Random* random);
+                                                      Random* random, RejectionCounts* rejected = nullptr);
 
 }  // namespace cairn::namenode

@@ -33,6 +33,7 @@ void BlockManager::StartRecoveriesSoon() {
 }
 
 void BlockManager::StartRecoveries() {
+  if (safe_mode_) return;
   const SteadyTime now = parts_.clock->Now();
   recoveries_.Expire(now);
   const std::vector<BlockId> due = recoveries_.Due(kRoundsAtOnce, now);

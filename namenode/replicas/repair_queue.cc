@@ -4,51 +4,156 @@
 
 namespace cairn::namenode {
 
+const char* NameOf(ParkReason reason) {
+  switch (reason) {
+    case ParkReason::kNoSource: return "NO_SOURCE";
+    case ParkReason::kNoTarget: return "NO_TARGET";
+  }
+  return "UNKNOWN";
+}
+
 bool RepairQueue::Need(BlockId block, uint32_t left, SteadyTime now) {
   const uint32_t urgency = UrgencyOf(left);
   auto found = needs_.find(block);
   if (found == needs_.end()) {
     if (needs_.size() >= limits_.blocks) return false;
-    found = needs_.emplace(block, NeedEntry{urgency, now, now}).first;
+    NeedEntry need;
+    need.urgency = urgency;
+    need.since = need.not_before = now;
+    found = needs_.emplace(block, need).first;
+    by_age_.insert({now, block});
   } else if (found->second.urgency != urgency) {
-    order_.erase({found->second.urgency, block});
-    --by_urgency_[found->second.urgency];
-    found->second.urgency = urgency;
+    NeedEntry& changed = found->second;
+    StepOut(block, changed);
+    --by_urgency_[changed.urgency];
+    changed.urgency = urgency;
+    if (changed.parked) changed.not_before = now;  // What was in the way may not be any more.
+    SetParked(&changed, std::nullopt);
   } else {
     return true;
   }
-  order_.insert({urgency, block});
   ++by_urgency_[urgency];
+  if (running_.contains(block)) return true;
+  if (left == 0) {
+    Park(block, ParkReason::kNoSource, now);
+  } else {
+    LineUp(block, found->second, now);
+  }
   return true;
 }
 
 void RepairQueue::Settled(BlockId block) {
   const auto found = needs_.find(block);
   if (found == needs_.end()) return;
-  End(block, found->second.not_before);
-  order_.erase({found->second.urgency, block});
-  --by_urgency_[found->second.urgency];
+  NeedEntry& need = found->second;
+  End(block, false, need.not_before);
+  StepOut(block, need);
+  SetTimedOut(&need, false);
+  SetParked(&need, std::nullopt);
+  --by_urgency_[need.urgency];
+  by_age_.erase({need.since, block});
   needs_.erase(found);
 }
 
-std::vector<BlockId> RepairQueue::Ready(size_t limit, SteadyTime now) const {
+void RepairQueue::LineUp(BlockId block, const NeedEntry& need, SteadyTime now) {
+  if (need.not_before <= now) {
+    order_.insert({need.urgency, block});
+  } else {
+    later_.insert({need.not_before, block});
+  }
+}
+
+void RepairQueue::StepOut(BlockId block, const NeedEntry& need) {
+  order_.erase({need.urgency, block});
+  later_.erase({need.not_before, block});
+}
+
+void RepairQueue::SetTimedOut(NeedEntry* need, bool timed_out) {
+  if (need->timed_out == timed_out) return;
+  need->timed_out = timed_out;
+  timed_out ? ++timed_out_ : --timed_out_;
+}
+
+void RepairQueue::SetParked(NeedEntry* need, std::optional<ParkReason> reason) {
+  if (need->parked) --parked_[static_cast<size_t>(*need->parked)];
+  need->parked = reason;
+  if (reason) ++parked_[static_cast<size_t>(*reason)];
+}
+
+std::vector<BlockId> RepairQueue::Ready(size_t limit, SteadyTime now) {
+  while (!later_.empty() && later_.begin()->first <= now) {
+    const BlockId block = later_.begin()->second;
+    later_.erase(later_.begin());
+    order_.insert({needs_.at(block).urgency, block});
+  }
   std::vector<BlockId> ready;
   for (const auto& [urgency, block] : order_) {
-    if (ready.size() >= limit || urgency == UINT32_MAX) break;
-    if (!running_.contains(block) && needs_.at(block).not_before <= now) ready.push_back(block);
+    if (ready.size() >= limit) break;
+    ready.push_back(block);
   }
   return ready;
 }
 
 void RepairQueue::Started(Repair repair, SteadyTime now) {
+  const BlockId block = repair.block;
   ++load_[repair.source];
   for (const std::string& target : repair.targets) ++load_[target];
-  by_command_[repair.command_id] = repair.block;
-  const BlockId block = repair.block;
+  by_command_[repair.command_id] = block;
+  if (const auto need = needs_.find(block); need != needs_.end()) {
+    StepOut(block, need->second);
+    SetTimedOut(&need->second, false);
+    SetParked(&need->second, std::nullopt);
+    need->second.times_parked = 0;
+  }
   running_[block] = RunningEntry{std::move(repair), now + limits_.timeout};
 }
 
-void RepairQueue::End(BlockId block, SteadyTime not_before) {
+void RepairQueue::Postpone(BlockId block, absl::Duration pause, SteadyTime now) {
+  const auto found = needs_.find(block);
+  if (found == needs_.end() || running_.contains(block)) return;
+  StepOut(block, found->second);
+  SetParked(&found->second, std::nullopt);
+  found->second.not_before = now + pause;
+  LineUp(block, found->second, now);
+}
+
+void RepairQueue::Park(BlockId block, ParkReason reason, SteadyTime now) {
+  const auto found = needs_.find(block);
+  if (found == needs_.end() || running_.contains(block)) return;
+  NeedEntry& need = found->second;
+  StepOut(block, need);
+  SetTimedOut(&need, false);
+  SetParked(&need, reason);
+  absl::Duration pause = limits_.first_pause;
+  for (uint32_t i = 0; i < need.times_parked && pause < limits_.longest_pause; ++i) pause *= 2;
+  ++need.times_parked;
+  need.not_before = now + std::min(pause, limits_.longest_pause);
+  LineUp(block, need, now);
+}
+
+void RepairQueue::Reconsider(BlockId block, SteadyTime now) {
+  const auto found = needs_.find(block);
+  if (found == needs_.end() || !found->second.parked) return;
+  StepOut(block, found->second);
+  found->second.not_before = now;
+  found->second.times_parked = 0;
+  LineUp(block, found->second, now);
+}
+
+void RepairQueue::Wake(SteadyTime now) {
+  std::vector<std::pair<SteadyTime, BlockId>> woken;
+  for (const auto& [when, block] : later_)
+    if (needs_.at(block).parked) woken.emplace_back(when, block);
+  for (const auto& [when, block] : woken) {
+    NeedEntry& need = needs_.at(block);
+    later_.erase({when, block});
+    need.not_before = now;
+    need.times_parked = 0;
+    order_.insert({need.urgency, block});
+  }
+}
+
+void RepairQueue::End(BlockId block, bool failed, SteadyTime not_before) {
   const auto found = running_.find(block);
   if (found == running_.end()) return;
   const Repair& repair = found->second.repair;
@@ -60,7 +165,11 @@ void RepairQueue::End(BlockId block, SteadyTime not_before) {
   for (const std::string& target : repair.targets) release(target);
   by_command_.erase(repair.command_id);
   running_.erase(found);
-  if (const auto need = needs_.find(block); need != needs_.end()) need->second.not_before = not_before;
+  const auto need = needs_.find(block);
+  if (need == needs_.end()) return;
+  SetTimedOut(&need->second, failed);
+  need->second.not_before = not_before;
+  later_.insert({not_before, block});
 }
 
 void RepairQueue::Outcome(uint64_t command_id, bool ok, SteadyTime now) {
@@ -70,7 +179,7 @@ void RepairQueue::Outcome(uint64_t command_id, bool ok, SteadyTime now) {
     SteadyTime& deadline = running_.at(found->second).deadline;
     deadline = std::min(deadline, now + limits_.landed_within);
   } else {
-    End(found->second, now + limits_.retry_after);
+    End(found->second, true, now + limits_.retry_after);
   }
 }
 
@@ -78,14 +187,14 @@ void RepairQueue::SourceLost(const std::string& datanode_uuid, SteadyTime now) {
   std::vector<BlockId> lost;
   for (const auto& [block, entry] : running_)
     if (entry.repair.source == datanode_uuid) lost.push_back(block);
-  for (BlockId block : lost) End(block, now + limits_.retry_after);
+  for (BlockId block : lost) End(block, true, now + limits_.retry_after);
 }
 
 void RepairQueue::Expire(SteadyTime now) {
   std::vector<BlockId> over;
   for (const auto& [block, entry] : running_)
     if (entry.deadline <= now) over.push_back(block);
-  for (BlockId block : over) End(block, now);
+  for (BlockId block : over) End(block, true, now);
 }
 
 bool RepairQueue::HasRoom(const std::string& datanode_uuid) const {
@@ -99,9 +208,22 @@ size_t RepairQueue::WithCopies(uint32_t left) const {
 }
 
 absl::Duration RepairQueue::OldestAge(SteadyTime now) const {
-  absl::Duration oldest = absl::ZeroDuration();
-  for (const auto& [block, need] : needs_) oldest = std::max(oldest, now - need.since);
-  return oldest;
+  return by_age_.empty() ? absl::ZeroDuration() : now - by_age_.begin()->first;
+}
+
+std::string RepairQueue::StateOf(BlockId block) const {
+  const auto found = needs_.find(block);
+  if (found == needs_.end()) return "";
+  if (running_.contains(block)) return "IN_FLIGHT";
+  if (found->second.parked) return NameOf(*found->second.parked);
+  return found->second.timed_out ? "TIMED_OUT" : "WAITING";
+}
+
+std::vector<RepairQueue::Parked> RepairQueue::ParkedFrom(BlockId first, size_t limit, SteadyTime now) const {
+  std::vector<Parked> found;
+  for (auto need = needs_.lower_bound(first); need != needs_.end() && found.size() < limit; ++need)
+    if (need->second.parked) found.push_back({need->first, *need->second.parked, now - need->second.since});
+  return found;
 }
 
 }  // namespace cairn::namenode

@@ -1,5 +1,6 @@
 #include "namenode/replicas/replica_plane.h"
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <utility>
@@ -9,10 +10,13 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "namenode/namespace/namespace_queries.h"
+#include "namenode/replicas/block_inspector.h"
 #include "namenode/replicas/block_locator.h"
 #include "namenode/replicas/block_manager.h"
+#include "namenode/replicas/cluster_report.h"
 #include "namenode/replicas/command_session.h"
 #include "namenode/replicas/datanode_registry.h"
+#include "namenode/replicas/node_life.h"
 #include "namenode/replicas/placement_policy.h"
 #include "namenode/replicas/report_session.h"
 #include "namenode/store/replica_store.h"
@@ -22,6 +26,9 @@ namespace {
 
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 constexpr size_t kRowsAtOnce = 1000;
+constexpr size_t kMostListed = 1000;
+
+size_t PageLimit(uint32_t asked, size_t otherwise) { return asked == 0 ? otherwise : std::min<size_t>(asked, kMostListed); }
 
 DatanodeRegistry::Options RegistryOptions(const ReplicaPlane::Options& options, const ReplicaPlane::Identity& identity) {
   DatanodeRegistry::Options result;
@@ -51,13 +58,21 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
         store_(std::move(store)),
         registry_(RegistryOptions(options_, identity_), clock_),
         locator_({store_.get(), &registry_, clock_, options_.acknowledged_grace, options_.dead_after}),
+        inspector_({store_.get(), &registry_, clock_, options_.maintenance_minimum, options_.acknowledged_grace}),
         random_(env->NewRandom()) {
     for (const v1::BlockTokenKey& key : identity_.keys) newest_key_ = std::max(newest_key_, key.id());
   }
 
   absl::Status Start(Random random) {
     RETURN_IF_ERROR(ReadNextIds());
-    BlockManager::Parts parts{store_.get(), &registry_, space_, executor_, clock_};
+    life_ = std::make_unique<NodeLife>(&registry_, space_, clock_, [weak = weak_from_this()](const std::string& uuid) {
+      if (const std::shared_ptr<Core> self = weak.lock())
+        self->PostToBlocks([uuid](BlockManager& blocks) { blocks.OnNodeAdminChanged(uuid); });
+    });
+    RETURN_IF_ERROR(life_->Restore());
+    if (options_.racks != nullptr) registry_.SetRacks(options_.racks);
+    if (options_.hosts != nullptr) life_->SetHosts(options_.hosts);
+    BlockManager::Parts parts{store_.get(), &registry_, space_, executor_, clock_, life_.get()};
     BlockManager::AskStorage ask = [weak = weak_from_this()](std::string node, std::string storage, BlockId block) {
       if (const std::shared_ptr<Core> self = weak.lock()) self->AskStorage(std::move(node), std::move(storage), block);
     };
@@ -89,6 +104,26 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
     return locator_.Locate(id, record, client_host, chance, reach);
   }
   DatanodeRegistry& registry() { return registry_; }
+  NodeLife& life() { return *life_; }
+  const BlockInspector& inspector() const { return inspector_; }
+  RejectionCounts rejections() const {
+    RejectionCounts counts{};
+    for (size_t i = 0; i < kRejections; ++i) counts[i] = rejected_[i].load(std::memory_order_relaxed);
+    return counts;
+  }
+  void SetSafeMode(bool on) {
+    safe_mode_.store(on);
+    PostToBlocks([on](BlockManager& blocks) { blocks.SetSafeMode(on); });
+  }
+  // Asks the block manager, on its executor.
+  template <class T, class Call>
+  void AskBlocks(Call call, ReplicaPlane::Done<T> done) {
+    executor_->Post([weak = std::weak_ptr<BlockManager>(blocks_), call = std::move(call), done = std::move(done)]() mutable {
+      const std::shared_ptr<BlockManager> blocks = weak.lock();
+      if (blocks == nullptr) return done(MakeError(ErrorKind::kCancelled, "the NameNode is stopping"));
+      done(call(*blocks));
+    });
+  }
 
   // Runs `call` on the block manager, on its executor.
   template <class Call>
@@ -153,12 +188,16 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   const std::unique_ptr<ReplicaStore> store_;
   DatanodeRegistry registry_;  // Thread-safe; for any thread.
   const BlockLocator locator_;
+  const BlockInspector inspector_;
+  std::unique_ptr<NodeLife> life_;        // Set by Start, as blocks_.
   std::shared_ptr<BlockManager> blocks_;  // Set by Start, before any other thread sees this.
   uint32_t newest_key_ = 0;               // Set by the constructor.
   std::atomic<uint64_t> next_block_id_ = 0;
   std::atomic<size_t> freed_waiting_ = 0;
   std::atomic<uint64_t> next_stamp_ = 0;
   std::atomic<bool> stopped_ = false;
+  std::atomic<bool> safe_mode_ = false;
+  std::array<std::atomic<uint64_t>, kRejections> rejected_{};  // Thread-safe; for any thread.
   Mutex mu_;
   Random random_ ABSL_GUARDED_BY(mu_);
   // Belong to store_executor_.
@@ -217,7 +256,12 @@ void Core::FinishRegister(const v1::RegisterRequest& request, const std::vector<
     const std::shared_ptr<ReportSession> held = session->second;
     held->OnRegistered();
   });
-  PostToBlocks([](BlockManager& blocks) { blocks.RequestScan(); });
+  for (StorageNumber storage : registered->replaced) PostToStore([storage](Core& self) { self.DropRows(storage); });
+  life_->OnRegistered(request.datanode_uuid(), registered->replaced_nodes);
+  PostToBlocks([](BlockManager& blocks) {
+    blocks.OnNodeRegistered();
+    blocks.RequestScan();
+  });
   v1::RegisterResponse response;
   response.set_cluster_id(identity_.cluster_id);
   response.set_pool_id(identity_.pool_id);
@@ -289,7 +333,11 @@ absl::StatusOr<std::vector<StorageNumber>> Core::ChooseTargets(const ReplicaPlan
     MutexLock lock(mu_);
     random.emplace(random_.Next());
   }
-  ASSIGN_OR_RETURN(std::vector<StorageNumber> targets, PlaceBlock(nodes, placement, &*random));
+  RejectionCounts rejected{};
+  absl::StatusOr<std::vector<StorageNumber>> placed = PlaceBlock(nodes, placement, &*random, &rejected);
+  for (size_t i = 0; i < kRejections; ++i)
+    if (rejected[i] > 0) rejected_[i].fetch_add(rejected[i], std::memory_order_relaxed);
+  ASSIGN_OR_RETURN(std::vector<StorageNumber> targets, std::move(placed));
   for (StorageNumber target : targets) registry_.NoteChosen(target);
   return targets;
 }
@@ -396,15 +444,9 @@ absl::StatusOr<std::vector<ReplicaRow>> Core::RowsOn(const std::string& storage_
 
 void Core::FillReport(v1::ClusterReportResponse* report) const {
   registry_.FillReport(report);
-  const ReplicaPlane::Figures now = figures();
-  report->set_under_replicated_blocks(now.under_replicated_blocks);
-  report->set_corrupt_replicas(now.corrupt_replicas);
-  report->set_missing_blocks(now.missing_blocks);
-  report->set_missing_blocks_replication_one(now.missing_blocks_replication_one);
-  report->set_at_risk_blocks(now.at_risk_blocks);
-  uint64_t pending = now.invalidations_waiting + now.invalidations_told;
-  for (const v1::DatanodeReport& node : report->datanodes()) pending += node.pending_deletion_blocks();
-  report->set_pending_deletion_blocks(pending);
+  blocks_->FillReport(report);
+  AddFigures(figures(), report);
+  report->set_safe_mode(safe_mode_.load());
   report->set_cluster_id(identity_.cluster_id);
 }
 
@@ -472,6 +514,30 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
     core_->PostToBlocks([](BlockManager& blocks) { blocks.DeleteUnknown(); });
   }
   absl::StatusOr<std::vector<ReplicaRow>> RowsOn(const std::string& storage_uuid) const override { return core_->RowsOn(storage_uuid); }
+  void SetNodeAdmin(v1::SetNodeAdminRequest request, Done<v1::SetNodeAdminResponse> done) override {
+    core_->life().Set(request, std::move(done));
+  }
+  void SetRacks(std::shared_ptr<const RackTable> racks) override { core_->registry().SetRacks(std::move(racks)); }
+  RejectionCounts placement_rejections() const override { return core_->rejections(); }
+  void SetSafeMode(bool on) override { core_->SetSafeMode(on); }
+  absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas) override {
+    return core_->inspector().Inspect(id, record, with_replicas);
+  }
+  uint32_t SetHosts(std::shared_ptr<const HostList> hosts) override { return core_->life().SetHosts(std::move(hosts)); }
+  void ListNodeBlockers(v1::ListNodeBlockersRequest request, Done<v1::ListNodeBlockersResponse> done) override {
+    absl::StatusOr<std::string> uuid = core_->registry().Find(request.node());
+    if (!uuid.ok()) return done(uuid.status());
+    core_->AskBlocks<v1::ListNodeBlockersResponse>([uuid = *std::move(uuid), limit = PageLimit(request.limit(), 100)](
+                                                       const BlockManager& blocks) { return blocks.NodeBlockers(uuid, limit); },
+                                                   std::move(done));
+  }
+  void ListBadBlocks(v1::ListBadBlocksRequest request, Done<v1::ListBadBlocksResponse> done) override {
+    core_->AskBlocks<v1::ListBadBlocksResponse>(
+        [request = std::move(request)](const BlockManager& blocks) {
+          return blocks.BadBlocks(request.kind(), BlockId(request.start_after()), PageLimit(request.limit(), kMostListed));
+        },
+        std::move(done));
+  }
   Figures figures() const override { return core_->figures(); }
   void FillReport(v1::ClusterReportResponse* report) override { core_->FillReport(report); }
   void Stop(absl::AnyInvocable<void()> then) override { core_->Stop(std::move(then)); }
@@ -481,6 +547,20 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
 };
 
 }  // namespace
+
+void ReplicaPlane::SetNodeAdmin(v1::SetNodeAdminRequest, Done<v1::SetNodeAdminResponse> done) {
+  done(MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"));
+}
+absl::StatusOr<v1::FsckBlock> ReplicaPlane::Inspect(BlockId, const v1::BlockRecord&, bool) {
+  return MakeError(ErrorKind::kUnsupported, "no blocks are kept here");
+}
+uint32_t ReplicaPlane::SetHosts(std::shared_ptr<const HostList>) { return 0; }
+void ReplicaPlane::ListNodeBlockers(v1::ListNodeBlockersRequest, Done<v1::ListNodeBlockersResponse> done) {
+  done(MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"));
+}
+void ReplicaPlane::ListBadBlocks(v1::ListBadBlocksRequest, Done<v1::ListBadBlocksResponse> done) {
+  done(MakeError(ErrorKind::kUnsupported, "no blocks are kept here"));
+}
 
 absl::StatusOr<std::unique_ptr<ReplicaPlane>> ReplicaPlane::Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
                                                                  Executor* executor, Executor* store_executor) {

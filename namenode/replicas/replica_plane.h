@@ -12,6 +12,9 @@
 #include "common/api/datanode_namenode.h"
 #include "common/env/env.h"
 #include "common/ids.h"
+#include "namenode/replicas/host_list.h"
+#include "namenode/replicas/placement_policy.h"
+#include "namenode/replicas/rack_table.h"
 #include "namenode/store/replica_store.h"
 #include "namenode/store/views.h"
 
@@ -30,6 +33,12 @@ class NamespaceForReplicas {
   virtual void StartBlockRecovery(InodeId inode, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) = 0;
   // What a round of recovery has found; refused if it is not the newest one.
   virtual void CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) = 0;
+  // Keeps what is wanted of a DataNode; NODE_NORMAL keeps nothing.
+  virtual void SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) {
+    static_cast<void>(datanode_uuid);
+    static_cast<void>(record);
+    done(absl::OkStatus());
+  }
   // A DataNode has heard of a next block id or stamp above ours: this namespace was rolled back (a restored
   // backup). The counters are to jump to at least these, and Options::keep_unknown_replicas is to be set at
   // every later start until an operator confirms.
@@ -59,13 +68,21 @@ class ReplicaPlane : public api::DatanodeNamenode {
     uint32_t min_replication = 1;
     absl::Duration recovery_round = absl::Seconds(10);  // What a block's recovery may take at first; doubles with each round.
     absl::Duration walk_period = absl::Hours(6);
-    bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
+    uint32_t maintenance_minimum = 1;                  // Live copies that a block needs while others are in maintenance.
+    absl::Duration drain_interval = absl::Seconds(5);  // Between looks at what a node that drains still holds.
+    std::shared_ptr<const HostList> hosts;             // Null: everyone may come.
+    std::shared_ptr<const RackTable> racks;            // Null: as DataNodes say.
+    bool keep_unknown_replicas = false;                // Replicas of unknown blocks are not garbage: see OnRolledBack.
   };
 
   // What the queues hold, as of the last repair_interval; for metrics.
   struct Figures {
     uint64_t under_replicated_blocks = 0;
     uint64_t repairs_running = 0;
+    uint64_t repairs_waiting = 0;  // With those that run, timed out and are parked: under_replicated_blocks.
+    uint64_t repairs_timed_out = 0;
+    uint64_t repairs_parked_no_source = 0;
+    uint64_t repairs_parked_no_target = 0;
     uint64_t at_risk_blocks = 0;  // One copy left, more wanted.
     uint64_t missing_blocks = 0;
     uint64_t missing_blocks_replication_one = 0;
@@ -136,6 +153,24 @@ class ReplicaPlane : public api::DatanodeNamenode {
     static_cast<void>(storage_uuid);
     return std::vector<ReplicaRow>();
   }
+
+  template <class T>
+  using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  // --- node life; see node_life.h
+  virtual void SetNodeAdmin(v1::SetNodeAdminRequest request, Done<v1::SetNodeAdminResponse> done);
+  virtual void SetRacks(std::shared_ptr<const RackTable> racks) { static_cast<void>(racks); }
+  // Nodes that could not be chosen for a block, since the start, by reason.
+  virtual RejectionCounts placement_rejections() const { return {}; }
+  // In it nothing is repaired, recovered or told to go. Off at the start.
+  virtual void SetSafeMode(bool on) { static_cast<void>(on); }
+  // What the files of dfs.hosts say now; answers how many nodes that changes.
+  virtual uint32_t SetHosts(std::shared_ptr<const HostList> hosts);
+  // Paths are not known here.
+  virtual void ListNodeBlockers(v1::ListNodeBlockersRequest request, Done<v1::ListNodeBlockersResponse> done);
+  // How a block fares, for fsck; may block on a disk read.
+  virtual absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas);
+  virtual void ListBadBlocks(v1::ListBadBlocksRequest request, Done<v1::ListBadBlocksResponse> done);
 
   virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;

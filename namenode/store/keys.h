@@ -86,6 +86,7 @@ inline constexpr std::string_view kMetaLastMutationTime = "last_mutation_time";
 inline constexpr std::string_view kMetaBlockTokenKeys = "block_token_keys";
 // "1" after a DataNode proved that this namespace was rolled back, until an operator confirms.
 inline constexpr std::string_view kMetaKeepUnknownReplicas = "keep_unknown_replicas";
+inline constexpr std::string_view kMetaNodeAdminPrefix = "node_admin/";     // Before a DataNode's uuid: its NodeAdminRecord.
 inline constexpr std::string_view kMetaReclaimControl = "reclaim_control";  // A ReclaimControl; absent: as its defaults.
 
 inline constexpr uint64_t kNamespaceLayoutVersion = 1;

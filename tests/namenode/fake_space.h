@@ -54,10 +54,26 @@ class FakeSpace : public NamespaceForReplicas {
   void RegisterStorages(std::string datanode_uuid, std::vector<std::string> storage_uuids,
                         absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) override {
     std::vector<StorageNumber> numbers;
-    for (const std::string& uuid : storage_uuids)
+    for (const std::string& uuid : storage_uuids) {
       numbers.push_back(numbers_.emplace(datanode_uuid + "/" + uuid, StorageNumber(numbers_.size() + 1)).first->second);
+      v1::DatanodeRecord record;
+      record.set_datanode_uuid(datanode_uuid);
+      record.set_storage_uuid(uuid);
+      rows_[{Family::kDatanode, DatanodeKey(numbers.back())}] = record.SerializeAsString();
+    }
     done(std::move(numbers));
   }
+  void SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) override {
+    const auto key = std::pair(Family::kMeta, std::string(kMetaNodeAdminPrefix) + datanode_uuid);
+    if (!admin_error.ok()) return done(admin_error);
+    if (record.state() == v1::NODE_NORMAL) {
+      rows_.erase(key);
+    } else {
+      rows_[key] = record.SerializeAsString();
+    }
+    done(absl::OkStatus());
+  }
+  absl::Status admin_error;
   uint64_t TakeStamp() {
     rows_[{Family::kMeta, std::string(kMetaNextGenerationStamp)}] = EncodeU64(++next_stamp_);
     return next_stamp_ - 1;

@@ -52,6 +52,65 @@ void Exclude(PlacementRequest* request, const std::string& uuid, const std::stri
   request->excluded.push_back(node);
 }
 
+PlacementNode Used(uint64_t i, uint64_t percent) {
+  PlacementNode node = Node(i, (100 - percent) * kGiB);
+  node.storages[0].capacity_bytes = 100 * kGiB;
+  return node;
+}
+
+TEST(PlaceBlock, NeverTheFullestWhileAnotherFits) {
+  Random random(1);
+  std::map<uint64_t, int> chosen;
+  for (int i = 0; i < 100; ++i) {
+    const auto targets = PlaceBlock({Used(1, 97), Used(2, 98), Used(3, 99)}, Request(1), &random);
+    ASSERT_TRUE(targets.ok());
+    ++chosen[(*targets)[0].value()];
+  }
+  EXPECT_EQ(chosen[3], 0);
+  EXPECT_EQ(chosen[1], 100);
+  const auto all = PlaceBlock({Used(1, 97), Used(2, 98), Used(3, 99)}, Request(3), &random);
+  ASSERT_TRUE(all.ok());
+  EXPECT_THAT(Numbers(*all), ElementsAre(1, 2, 3));  // All are needed.
+  // Nor for the writer's own host, or for another rack.
+  PlacementRequest local = Request(1);
+  local.client_host = "h1";
+  EXPECT_THAT(Numbers(*PlaceBlock({Used(1, 95), Used(2, 50)}, local, &random)), ElementsAre(2));
+}
+
+TEST(PlaceBlock, EquallyFullNodesShareWhatComes) {
+  Random random(1);
+  std::map<uint64_t, int> chosen;
+  for (int i = 0; i < 300; ++i) ++chosen[(*PlaceBlock({Used(1, 95), Used(2, 95), Used(3, 95)}, Request(1), &random))[0].value()];
+  for (uint64_t node = 1; node <= 3; ++node) EXPECT_GT(chosen[node], 60);
+}
+
+TEST(PlaceBlock, EmptierVolumeOfANodeTakesMostAndAFullOneNone) {
+  Random random(1);
+  PlacementNode node = Used(1, 10);
+  node.storages.push_back({StorageNumber(11), 20 * kGiB, 100 * kGiB});
+  std::map<uint64_t, int> chosen;
+  for (int i = 0; i < 1000; ++i) ++chosen[(*PlaceBlock({node}, Request(1), &random))[0].value()];
+  EXPECT_GE(chosen[1], 650);
+  EXPECT_LE(chosen[1], 850);
+  node.storages[1].remaining_bytes = 5 * kGiB;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ((*PlaceBlock({node}, Request(1), &random))[0].value(), 1u);
+}
+
+TEST(PlaceBlock, NodesThatLeaveAreNoTargets) {
+  Random random(1);
+  PlacementNode draining = Node(1), maintained = Node(2);
+  draining.admin = v1::DECOMMISSIONED;
+  maintained.admin = v1::ENTERING_MAINTENANCE;
+  EXPECT_THAT(Numbers(*PlaceBlock({draining, maintained, Node(3)}, Request(3), &random)), ElementsAre(3));
+  RejectionCounts counts{};
+  const auto none = PlaceBlock({draining, maintained, Node(4, kGiB, v1::DEAD)}, Request(3), &random, &counts);
+  EXPECT_EQ(ReasonOf(none.status()), "NO_LIVE_DATANODES");
+  EXPECT_THAT(ErrorOf(none.status())->nodes, ElementsAre("h1:9866 DRAINING", "h2:9866 MAINTENANCE", "h4:9866 DEAD"));
+  EXPECT_EQ(counts[static_cast<size_t>(Rejection::kDraining)], 1u);
+  EXPECT_EQ(counts[static_cast<size_t>(Rejection::kMaintenance)], 1u);
+  EXPECT_EQ(counts[static_cast<size_t>(Rejection::kDead)], 1u);
+}
+
 TEST(PlaceBlock, GivesEachCopyANodeOfItsOwn) {
   Random random(1);
   PlacementNode two_volumes = Node(1);

@@ -77,6 +77,75 @@ TEST(Repair, FailedTransferIsTriedAgainElsewhereAndTimeoutsFreeTheNodes) {
   EXPECT_EQ(cluster.Copies(block), 2u);
 }
 
+TEST(Repair, BlocksThatCannotBeRepairedHoldUpNoneThatCan) {
+  ReplicaCluster cluster(5);
+  cluster.options.max_repairs_per_node = 50;
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  cluster.Settle();
+  std::vector<BlockId> hopeless, fixable;
+  for (int i = 0; i < 300; ++i) hopeless.push_back(cluster.Write({4}, 2));
+  cluster.nodes[4]->Disconnect();
+  cluster.world.RunFor(absl::Minutes(3));
+  for (int i = 0; i < 300; ++i) fixable.push_back(cluster.Write({0, 1}, 3));
+  cluster.world.RunFor(absl::Minutes(2));
+  for (BlockId block : fixable) EXPECT_EQ(cluster.Copies(block), 3u);
+  v1::ClusterReportResponse report;
+  cluster.plane->FillReport(&report);
+  EXPECT_EQ(report.repairs_parked(), 300u);
+  ASSERT_EQ(report.parked_size(), 2);
+  EXPECT_EQ(report.parked(0).reason(), "NO_SOURCE");
+  EXPECT_EQ(report.parked(0).blocks(), 300u);
+  EXPECT_EQ(report.under_replicated_blocks(), 300u);
+  EXPECT_EQ(report.missing_blocks(), 300u);
+  v1::ListBadBlocksRequest request;
+  request.set_kind(v1::ListBadBlocksRequest::PARKED);
+  request.set_limit(120);
+  size_t listed = 0;
+  for (int page = 0; page < 4; ++page) {
+    std::optional<absl::StatusOr<v1::ListBadBlocksResponse>> answer;
+    cluster.plane->ListBadBlocks(request, [&](absl::StatusOr<v1::ListBadBlocksResponse> got) { answer = std::move(got); });
+    ASSERT_TRUE(cluster.world.RunUntil([&] { return answer.has_value(); }, absl::Seconds(1)));
+    ASSERT_TRUE(answer->ok());
+    listed += static_cast<size_t>((*answer)->blocks_size());
+    if ((*answer)->next() == 0) break;
+    request.set_start_after((*answer)->next());
+  }
+  EXPECT_EQ(listed, 300u);
+  cluster.nodes[4]->Connect(cluster.plane.get());  // It comes back: now they are copied.
+  cluster.world.RunFor(absl::Minutes(2));
+  EXPECT_EQ(cluster.plane->figures().under_replicated_blocks, 0u);
+}
+
+TEST(Repair, WhatIsShownAddsUpUntilAllIsHealed) {
+  ReplicaCluster cluster(5);
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  cluster.Settle();
+  std::vector<BlockId> blocks;
+  for (size_t i = 0; i < 200; ++i) blocks.push_back(cluster.Write({i % 5, (i + 1) % 5, (i + 2) % 5}, 3));
+  cluster.Settle();
+  cluster.nodes[0]->Disconnect();
+  cluster.world.RunFor(absl::Seconds(63));
+  bool any = false;
+  for (int tick = 0; tick < 200; ++tick) {
+    cluster.world.RunFor(absl::Seconds(1));
+    const ReplicaPlane::Figures figures = cluster.plane->figures();
+    EXPECT_EQ(figures.repairs_waiting + figures.repairs_running + figures.repairs_timed_out + figures.repairs_parked_no_source +
+                  figures.repairs_parked_no_target,
+              figures.under_replicated_blocks);
+    size_t short_ones = 0;
+    for (BlockId block : blocks) short_ones += cluster.Locate(block).size() < 3 ? 1 : 0;
+    any |= figures.under_replicated_blocks > 0;
+    if (figures.under_replicated_blocks == 0 && any) {
+      EXPECT_EQ(short_ones, 0u);
+      break;
+    }
+  }
+  EXPECT_TRUE(any);
+  EXPECT_EQ(cluster.plane->figures().under_replicated_blocks, 0u);
+}
+
 TEST(Repair, NodeTakesPartInNoMoreRepairsThanAllowed) {
   ReplicaCluster cluster(3);
   cluster.options.max_repairs_per_node = 2;

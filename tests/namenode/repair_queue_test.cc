@@ -69,6 +69,89 @@ TEST(RepairQueue, DoneLeavesTimeForTheTargetsOwnWord) {
   EXPECT_THAT(queue.Ready(9, At(14)), ElementsAre(BlockId(1)));
 }
 
+TEST(RepairQueue, ParkedBlocksStepAsideEverLongerUntilSomethingChanges) {
+  RepairQueue queue({});
+  queue.Need(BlockId(1), 1, At(0));
+  queue.Need(BlockId(2), 2, At(0));
+  queue.Park(BlockId(1), ParkReason::kNoTarget, At(0));
+  EXPECT_THAT(queue.Ready(9, At(0)), ElementsAre(BlockId(2)));  // The less urgent one has its way.
+  EXPECT_EQ(queue.StateOf(BlockId(1)), "NO_TARGET");
+  EXPECT_THAT(queue.Ready(9, At(4)), ElementsAre(BlockId(2)));
+  EXPECT_THAT(queue.Ready(9, At(5)), ElementsAre(BlockId(1), BlockId(2)));
+  EXPECT_EQ(queue.parked(), 1u);  // Until it is known to be otherwise.
+  queue.Park(BlockId(1), ParkReason::kNoTarget, At(5));
+  EXPECT_THAT(queue.Ready(9, At(14)), ElementsAre(BlockId(2)));
+  EXPECT_THAT(queue.Ready(9, At(15)), SizeIs(2));
+  queue.Park(BlockId(1), ParkReason::kNoSource, At(15));
+  queue.Wake(At(16));  // A node came.
+  EXPECT_THAT(queue.Ready(9, At(16)), SizeIs(2));
+  queue.Park(BlockId(1), ParkReason::kNoSource, At(16));
+  queue.Need(BlockId(1), 2, At(17));  // A copy came.
+  EXPECT_THAT(queue.Ready(9, At(17)), ElementsAre(BlockId(1), BlockId(2)));
+  EXPECT_EQ(queue.parked(), 0u);
+  queue.Park(BlockId(1), ParkReason::kNoTarget, At(18));
+  queue.Reconsider(BlockId(1), At(19));  // Perhaps a bad copy went, and left its node free.
+  EXPECT_THAT(queue.Ready(9, At(19)), SizeIs(2));
+  queue.Reconsider(BlockId(2), At(19));  // Not parked.
+  queue.Reconsider(BlockId(3), At(19));  // Not known.
+  for (int i = 0; i < 20; ++i) queue.Park(BlockId(1), ParkReason::kNoSource, At(20));
+  EXPECT_THAT(queue.Ready(9, At(20 + 299)), ElementsAre(BlockId(2)));
+  EXPECT_THAT(queue.Ready(9, At(20 + 300)), SizeIs(2));
+}
+
+TEST(RepairQueue, EveryBlockIsInExactlyOneState) {
+  RepairQueue queue({});
+  for (uint64_t id = 1; id <= 6; ++id) queue.Need(BlockId(id), 1, At(0));
+  queue.Need(BlockId(7), 0, At(0));
+  queue.Started({1, BlockId(1), "a", {"b"}}, At(0));
+  queue.Started({2, BlockId(2), "a", {"b"}}, At(0));
+  queue.Outcome(2, false, At(1));
+  queue.Park(BlockId(3), ParkReason::kNoTarget, At(1));
+  queue.Postpone(BlockId(4), absl::Seconds(1), At(1));
+  EXPECT_EQ(queue.StateOf(BlockId(1)), "IN_FLIGHT");
+  EXPECT_EQ(queue.StateOf(BlockId(2)), "TIMED_OUT");
+  EXPECT_EQ(queue.StateOf(BlockId(3)), "NO_TARGET");
+  EXPECT_EQ(queue.StateOf(BlockId(4)), "WAITING");
+  EXPECT_EQ(queue.StateOf(BlockId(7)), "NO_SOURCE");
+  EXPECT_EQ(queue.StateOf(BlockId(8)), "");
+  EXPECT_EQ(queue.running(), 1u);
+  EXPECT_EQ(queue.timed_out(), 1u);
+  EXPECT_EQ(queue.parked(ParkReason::kNoTarget), 1u);
+  EXPECT_EQ(queue.parked(ParkReason::kNoSource), 1u);
+  EXPECT_EQ(queue.waiting(), 3u);
+  EXPECT_EQ(queue.size(), 7u);
+  ASSERT_THAT(queue.ParkedFrom(BlockId(4), 9, At(11)), SizeIs(1));
+  EXPECT_EQ(queue.ParkedFrom(BlockId(4), 9, At(11))[0].age, absl::Seconds(11));
+  // A timed-out one is so until it is tried again, whatever else is found out about it.
+  EXPECT_THAT(queue.Ready(9, At(6)), ElementsAre(BlockId(2), BlockId(3), BlockId(4), BlockId(5), BlockId(6), BlockId(7)));
+  queue.Started({3, BlockId(2), "a", {"b"}}, At(6));
+  EXPECT_EQ(queue.timed_out(), 0u);
+  for (uint64_t id = 1; id <= 7; ++id) queue.Settled(BlockId(id));
+  EXPECT_EQ(queue.size(), 0u);
+  EXPECT_EQ(queue.waiting() + queue.running() + queue.timed_out() + queue.parked(), 0u);
+  EXPECT_TRUE(queue.HasRoom("a"));
+  EXPECT_EQ(queue.OldestAge(At(9)), absl::ZeroDuration());
+}
+
+TEST(RepairQueue, HostsOfShortBlocksNeitherOverflowNorLiftTheThrottle) {
+  RepairQueue::Limits limits;
+  limits.blocks = 10'000;
+  limits.per_node = 2;
+  RepairQueue queue(limits);
+  size_t turned_away = 0;
+  for (uint64_t id = 1; id <= 400'000; ++id) turned_away += !queue.Need(BlockId(id), 1 + id % 2, At(0));
+  EXPECT_EQ(queue.size(), 10'000u);
+  EXPECT_EQ(turned_away, 390'000u);
+  uint64_t command = 0;
+  for (int64_t tick = 0; tick < 50; ++tick) {
+    for (BlockId block : queue.Ready(200, At(tick)))
+      if (queue.HasRoom("a") && queue.HasRoom("b")) queue.Started({++command, block, "a", {"b"}}, At(tick));
+    EXPECT_LE(queue.running(), 2u);
+    queue.Outcome(command, tick % 2 == 0, At(tick));
+    EXPECT_EQ(queue.waiting() + queue.running() + queue.timed_out() + queue.parked(), queue.size());
+  }
+}
+
 TEST(RepairQueue, TurnsAwayWhatItCannotHold) {
   RepairQueue::Limits limits;
   limits.blocks = 1;

@@ -80,7 +80,11 @@ absl::Status ApplySetMeta(const v1::Mutation::SetMeta& op, OpContext& ctx) {
   ASSIGN_OR_RETURN(const uint64_t stamp, GetNumber(ctx.view(), kMetaNextGenerationStamp));
   if (op.at_least_block_id() > kEndBlockId.value() - kBlockIdStep)
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("block ids cannot go on from {}", op.at_least_block_id()));
-  if (!op.name().empty()) ctx.Change().Put(Family::kMeta, op.name(), op.value());
+  if (!op.name().empty() && op.remove()) {
+    ctx.Change().Delete(Family::kMeta, op.name());
+  } else if (!op.name().empty()) {
+    ctx.Change().Put(Family::kMeta, op.name(), op.value());
+  }
   const uint64_t aligned = (op.at_least_block_id() + kBlockIdStep - 1) / kBlockIdStep * kBlockIdStep;
   if (aligned > block_id) PutNumber(ctx.Change(), kMetaNextBlockId, aligned);
   if (op.at_least_generation_stamp() > stamp) PutNumber(ctx.Change(), kMetaNextGenerationStamp, op.at_least_generation_stamp());

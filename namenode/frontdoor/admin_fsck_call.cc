@@ -1,0 +1,101 @@
+// AdminService: the health of files, a page at a time.
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/error.h"
+#include "common/status.h"
+#include "namenode/frontdoor/admin_service.h"
+#include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace/tree_page.h"
+
+namespace cairn::namenode {
+namespace {
+
+constexpr size_t kInodesAPage = 2000;
+constexpr size_t kBlocksAPage = 2000;  // A page ends behind the file that brings it there.
+
+v1::FsckFile FileOf(const v1::INodeRecord& inode, const std::string& path) {
+  v1::FsckFile file;
+  file.set_path(path);
+  file.set_inode_id(inode.id());
+  file.set_length_bytes(inode.length_bytes());
+  file.set_replication(inode.replication());
+  file.set_under_construction(!inode.lease_holder().empty());
+  file.set_holder(inode.lease_holder());
+  return file;
+}
+
+class Page {
+ public:
+  Page(const ReadView& view, ReplicaPlane* plane, const v1::FsckRequest& request) : view_(view), plane_(plane), request_(request) {}
+
+  absl::Status Fill(v1::FsckResponse* response) {
+    if (request_.block_id() != 0) return FillBlock(response);
+    const TreeVisit visit = [this, response](const v1::INodeRecord& inode, const std::string& path) -> absl::StatusOr<bool> {
+      if (inode.type() == v1::DIRECTORY) {
+        response->set_directories(response->directories() + 1);
+        if (request_.with_replicas()) response->add_directory_paths(path);
+        return true;
+      }
+      v1::FsckFile file = FileOf(inode, path);
+      ASSIGN_OR_RETURN(const std::vector<BlockOfFile> blocks, BlocksOfFile(view_, inode, 0, UINT64_MAX, SIZE_MAX));
+      for (const BlockOfFile& block : blocks) {
+        if (block.record.state() == v1::RESERVED) continue;
+        ASSIGN_OR_RETURN(*file.add_blocks(), plane_->Inspect(block.id, block.record, request_.with_replicas()));
+      }
+      blocks_ += blocks.size();
+      *response->add_files() = std::move(file);
+      return blocks_ < kBlocksAPage;
+    };
+    ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view_, {request_.path(), request_.start_after(), kInodesAPage}, visit));
+    response->set_next(std::move(page.next));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status FillBlock(v1::FsckResponse* response) {
+    const BlockId id(request_.block_id());
+    ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, FindBlock(view_, id));
+    if (!record) return MakeError(ErrorKind::kNotFound, fmt::format("Block blk_{} does not exist", id.value()));
+    ASSIGN_OR_RETURN(const ResolvedInode inode, ResolveId(view_, InodeId(record->inode_id())));
+    ASSIGN_OR_RETURN(const std::string path, PathOf(view_, InodeId(record->inode_id())));
+    v1::FsckFile file = FileOf(inode.record, path);
+    ASSIGN_OR_RETURN(*file.add_blocks(), plane_->Inspect(id, *record, true));
+    *response->add_files() = std::move(file);
+    return absl::OkStatus();
+  }
+
+  const ReadView& view_;
+  ReplicaPlane* const plane_;
+  const v1::FsckRequest& request_;
+  size_t blocks_ = 0;
+};
+
+}  // namespace
+
+void AdminService::Fsck(api::CallContext, v1::FsckRequest request, api::Done<v1::FsckResponse> done) {
+  if (const absl::Status allowed = CheckSuperuser(request.header()); !allowed.ok()) return done(allowed);
+  if (space_ == nullptr || reader_ == nullptr) return done(MakeError(ErrorKind::kUnsupported, "there is no namespace here"));
+  reader_->Post([this, request = std::move(request), done = std::move(done)]() mutable {
+    v1::FsckResponse response;
+    const std::shared_ptr<const ReadView> view = space_->Snapshot();
+    if (absl::Status filled = Page(*view, plane_, request).Fill(&response); !filled.ok()) return done(std::move(filled));
+    v1::ClusterReportResponse report;
+    plane_->FillReport(&report);
+    std::set<std::string> racks;
+    for (const v1::DatanodeReport& node : report.datanodes()) {
+      if (node.state() == v1::DEAD) continue;
+      response.set_datanodes(response.datanodes() + 1);
+      racks.insert(node.info().rack());
+    }
+    response.set_racks(static_cast<uint32_t>(racks.size()));
+    response.set_default_replication(default_replication_);
+    response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+    done(std::move(response));
+  });
+}
+
+}  // namespace cairn::namenode

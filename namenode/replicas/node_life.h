@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "cairn/admin.pb.h"
+#include "cairn/namespace.pb.h"
+#include "common/env/clock.h"
+#include "common/mutex.h"
+#include "namenode/replicas/datanode_registry.h"
+#include "namenode/replicas/host_list.h"
+#include "namenode/replicas/replica_plane.h"
+
+namespace cairn::namenode {
+
+// What operators want of each node, by a call or by the files of dfs.hosts and dfs.hosts.exclude: written down first, then told to the
+// registry and to `on_changed`.
+//
+// A call and a file are two hands. What a call has said, files do not take back; a node that a file excludes is normal again when the file
+// no longer does, or when a call says so (until the files are read again). A node that takes another's address inherits what was wanted
+// there.
+//
+// Thread-safe; no call blocks. `on_changed` may be called on the namespace's writer.
+class NodeLife {
+ public:
+  using OnChanged = std::function<void(const std::string& uuid)>;
+  // All outlive this but `weak` callbacks' own captures.
+  NodeLife(DatanodeRegistry* registry, NamespaceForReplicas* space, const Clock* clock, OnChanged on_changed)
+      : registry_(registry), space_(space), clock_(clock), on_changed_(std::move(on_changed)) {}
+
+  // Takes over what the namespace has kept. Before any node registers.
+  absl::Status Restore();
+
+  // kNotFound for a node that nobody knows; kInvalidArgument for an action that makes no sense now.
+  void Set(const v1::SetNodeAdminRequest& request, ReplicaPlane::Done<v1::SetNodeAdminResponse> done);
+  // A drain has come to its end, or a maintenance.
+  void Move(const std::string& uuid, v1::NodeAdminState to, absl::AnyInvocable<void(absl::Status)> done);
+  // What the files say now; how many nodes that changes.
+  uint32_t SetHosts(std::shared_ptr<const HostList> hosts) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnRegistered(const std::string& uuid, const std::vector<std::string>& replaced) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Write(const std::string& uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done);
+  // True if it had to be changed.
+  bool FollowFiles(const std::string& uuid, const HostList& hosts);
+
+  DatanodeRegistry* const registry_;
+  NamespaceForReplicas* const space_;
+  const Clock* const clock_;
+  const OnChanged on_changed_;
+  Mutex mu_;
+  std::shared_ptr<const HostList> hosts_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace cairn::namenode

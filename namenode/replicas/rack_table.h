@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace cairn::namenode {
+
+inline constexpr char kDefaultRack[] = "/default-rack";
+
+// Where hosts stand, from the file of net.topology.table.file.name, as Hadoop's TableMapping has it: a host and a rack a line, apart by
+// blanks; '#' begins a comment. Hosts in any case of letters. Immutable.
+class RackTable {
+ public:
+  // kInvalidArgument, naming the line: not two words, or a rack that does not begin with '/'.
+  static absl::StatusOr<RackTable> Parse(std::string_view text);
+  // kDefaultRack for a host that is not there.
+  const std::string& RackOf(std::string_view host) const;
+  size_t size() const { return racks_.size(); }
+
+ private:
+  std::map<std::string, std::string, std::less<>> racks_;
+};
+
+}  // namespace cairn::namenode
