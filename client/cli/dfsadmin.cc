@@ -11,9 +11,9 @@ namespace cairn::cli {
 std::vector<Verb> AdminVerbs(AskReport ask, std::function<absl::Time()> wall_now) {
   std::vector<Verb> verbs(1);
   verbs[0].name = "report";
-  verbs[0].synopsis = "[-live] [-dead]";
-  verbs[0].help = "Capacity, the state of blocks, and every DataNode. -live, -dead: only those.";
-  verbs[0].flags = {"live", "dead"};
+  verbs[0].synopsis = "[-live] [-dead] [-decommissioning] [-enteringmaintenance] [-inmaintenance] [-json]";
+  verbs[0].help = "Capacity, the state of blocks, and every DataNode. -live and so on: only those. -json: all that is known, for programs.";
+  verbs[0].flags = {"live", "dead", "decommissioning", "enteringmaintenance", "inmaintenance", "json"};
   verbs[0].most = 0;
   verbs[0].run = [ask = std::move(ask), wall_now = std::move(wall_now)](Shell* shell, const Arguments& arguments) {
     const absl::StatusOr<v1::ClusterReportResponse> report = ask();
@@ -21,7 +21,17 @@ std::vector<Verb> AdminVerbs(AskReport ask, std::function<absl::Time()> wall_now
       *shell->err << fmt::format("report: {}\n", std::string(report.status().message()));
       return kFailure;
     }
-    *shell->out << ReportText(*report, wall_now(), arguments.Has("live"), arguments.Has("dead"));
+    if (arguments.Has("json")) {
+      *shell->out << JsonText(*report) << "\n";
+      return kSuccess;
+    }
+    ReportSections sections;
+    sections.live = arguments.Has("live");
+    sections.dead = arguments.Has("dead");
+    sections.decommissioning = arguments.Has("decommissioning");
+    sections.entering_maintenance = arguments.Has("enteringmaintenance");
+    sections.in_maintenance = arguments.Has("inmaintenance");
+    *shell->out << ReportText(*report, wall_now(), sections);
     return kSuccess;
   };
   return verbs;

@@ -29,10 +29,13 @@
 #include "client/cli/dfs_usage.h"
 #include "client/cli/dfsadmin.h"
 #include "client/cli/dfsadmin_image.h"
+#include "client/cli/dfsadmin_nodes.h"
 #include "client/cli/dfsadmin_orphans.h"
 #include "client/cli/dfsadmin_quota.h"
 #include "client/cli/dfsadmin_reclaim.h"
 #include "client/cli/dfsadmin_reconfig.h"
+#include "client/cli/dfsadmin_safe_mode.h"
+#include "client/cli/fsck.h"
 #include "client/cli/shell.h"
 #include "client/cli/signals.h"
 #include "client/src/user_name.h"
@@ -48,6 +51,7 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
 
   dfs         files and directories: cairn dfs -help
   dfsadmin    the cluster: cairn dfsadmin -help
+  fsck        the health of files: cairn fsck -help
   debug       what only trouble calls for: cairn debug -help
   namespace   check|dump|compact DIR
               looks at a namespace that no NameNode has open, or compacts it
@@ -131,7 +135,7 @@ int Run(std::vector<std::string> words) {
   }
   if (rest[0] == "minicluster") return RunBeside(rest, "cairn-minicluster", "CAIRN_MINICLUSTER");
   if (rest[0] == "namespace") return RunBeside(rest, "cairn-namespace", "CAIRN_NAMESPACE");
-  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin" && rest[0] != "debug") {
+  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin" && rest[0] != "debug" && rest[0] != "fsck") {
     std::cerr << fmt::format("cairn: unknown command '{}'\n{}", rest[0], kHelp);
     return kUsage;
   }
@@ -198,6 +202,21 @@ int Run(std::vector<std::string> words) {
         ReclaimVerb([&target](v1::ReclaimRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Reclaim, std::move(request)); }));
     verbs.push_back(OrphansVerb(
         [&target](v1::ListOrphansRequest request) { return CallAdmin(target, &api::NamenodeAdmin::ListOrphans, std::move(request)); }));
+    verbs.push_back(SafeModeVerb(
+        [&target](v1::SafeModeRequest request) { return CallAdmin(target, &api::NamenodeAdmin::SafeMode, std::move(request)); }));
+    AskNodes nodes;
+    nodes.report = [&target] { return CallAdmin(target, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest()); };
+    nodes.set = [&target](v1::SetNodeAdminRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::SetNodeAdmin, std::move(request));
+    };
+    nodes.refresh = [&target] { return CallAdmin(target, &api::NamenodeAdmin::RefreshNodes, v1::RefreshNodesRequest()); };
+    nodes.blockers = [&target](v1::ListNodeBlockersRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::ListNodeBlockers, std::move(request));
+    };
+    nodes.bad = [&target](v1::ListBadBlocksRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::ListBadBlocks, std::move(request));
+    };
+    for (Verb& more : NodeVerbs(std::move(nodes), now)) verbs.push_back(std::move(more));
     for (Verb& quota : QuotaVerbs()) verbs.push_back(std::move(quota));
     AskImage image;
     image.save = [&target](v1::SaveNamespaceRequest request) {
@@ -222,6 +241,20 @@ int Run(std::vector<std::string> words) {
              [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
       verbs.push_back(std::move(more));
     result = RunVerb("cairn dfsadmin", verbs, dashed, &shell);
+  } else if (rest[0] == "fsck") {
+    const AdminTarget target{.env = env.get(), .namenode = namenode, .user = shell.user};
+    FsckTarget fsck;
+    fsck.ask = [&target](v1::FsckRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Fsck, std::move(request)); };
+    fsck.bad = [&target](v1::ListBadBlocksRequest request) {
+      return CallAdmin(target, &api::NamenodeAdmin::ListBadBlocks, std::move(request));
+    };
+    fsck.wall_now = [&env] { return env->clock().WallNow(); };
+    fsck.namenode = shell.address;
+    // The one verb of its group: its name has been said already.
+    std::vector<std::string> whole = {"-fsck"};
+    whole.insert(whole.end(), verb.begin(), verb.end());
+    if (OnlyAsksForHelp(rest)) whole = {"-help", "fsck"};
+    result = RunVerb("cairn", {FsckVerb(std::move(fsck))}, whole, &shell);
   } else if (rest[0] == "debug") {
     result = RunVerb("cairn debug", DebugVerbs(), dashed, &shell);
   } else {

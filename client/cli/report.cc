@@ -4,7 +4,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <google/protobuf/util/json_util.h>
 
+#include "client/cli/dfsadmin_nodes.h"
 #include "client/cli/format.h"
 
 namespace cairn::cli {
@@ -40,7 +43,7 @@ std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   std::string text = fmt::format("Name: {}:{} ({})\n", info.transfer().host(), info.transfer().port(), info.transfer().host());
   text += fmt::format("Hostname: {}\n", info.transfer().host());
   if (!info.rack().empty() && info.rack() != "/default-rack") text += fmt::format("Rack: {}\n", info.rack());
-  text += "Decommission Status : Normal\n";
+  text += fmt::format("Decommission Status : {}\n", AdminStateText(node.admin_state()));
   text += BytesLine("Configured Capacity", space.capacity);
   text += BytesLine("DFS Used", space.used);
   text += BytesLine("Non DFS Used", space.other());
@@ -62,18 +65,37 @@ std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   text += fmt::format("Open streams: {}\n", node.active_streams());
   if (node.overdue_steps() > 0)
     text += fmt::format("Overdue lane steps: {} (the last: {})\n", node.overdue_steps(), node.last_overdue_step());
+  if (node.admin_state() == v1::DECOMMISSIONING || node.admin_state() == v1::ENTERING_MAINTENANCE)
+    text += fmt::format("Blocks left: {}{}, of files being written: {}\n", node.blocks_left(), node.looked_once() ? "" : " or more",
+                        node.open_blocks_left());
+  if (node.maintenance_until_ms() != 0)
+    text += fmt::format("Maintenance until: {}\n", DateText(absl::FromUnixMillis(node.maintenance_until_ms())));
+  if (node.not_allowed()) text += "Not in dfs.hosts\n";
   return text + "\n\n";
 }
 
 }  // namespace
 
-std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, bool live, bool dead) {
+std::string JsonText(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto printed = google::protobuf::util::MessageToJsonString(message, &json, options);
+  return printed.ok() ? json : "{}";
+}
+
+std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, const ReportSections& sections) {
   Space total;
   std::vector<const v1::DatanodeReport*> living;
   std::vector<const v1::DatanodeReport*> gone;
+  std::vector<const v1::DatanodeReport*> draining, entering, maintained;
   for (const v1::DatanodeReport& node : report.datanodes()) {
     (node.state() == v1::DEAD ? gone : living).push_back(&node);
     if (node.state() != v1::DEAD) Add(&total, node);
+    if (node.admin_state() == v1::DECOMMISSIONING) draining.push_back(&node);
+    if (node.admin_state() == v1::ENTERING_MAINTENANCE) entering.push_back(&node);
+    if (node.admin_state() == v1::IN_MAINTENANCE) maintained.push_back(&node);
   }
   std::string text;
   text += BytesLine("Configured Capacity", total.capacity);
@@ -90,14 +112,28 @@ std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, 
   text += fmt::format("\tPending deletion blocks: {}\n", report.pending_deletion_blocks());
   text += "Erasure Coded Block Groups: \n\tLow redundancy block groups: 0\n\tBlock groups with corrupt internal blocks: 0\n";
   text += "\tMissing block groups: 0\n\tLow redundancy blocks with highest priority to recover: 0\n\tPending deletion blocks: 0\n";
+  text += fmt::format("Repairs: waiting {}, in flight {}, timed out {}, parked {}", report.repairs_waiting(), report.repairs_in_flight(),
+                      report.repairs_timed_out(), report.repairs_parked());
+  std::vector<std::string> reasons;
+  for (const v1::ClusterReportResponse::Parked& parked : report.parked())
+    if (parked.blocks() > 0) reasons.push_back(fmt::format("{} {}", parked.reason(), parked.blocks()));
+  text += reasons.empty() ? "\n" : fmt::format(" ({})\n", fmt::join(reasons, ", "));
+  text += fmt::format("Standard deviation of DFS Used% over the live nodes: {:.2f}\n", report.used_ratio_deviation() * 100);
   text += "\n-------------------------------------------------\n";
-  const bool both = live == dead;
+  const bool all =
+      !(sections.live || sections.dead || sections.decommissioning || sections.entering_maintenance || sections.in_maintenance);
   const auto section = [&text, now](const char* name, const std::vector<const v1::DatanodeReport*>& nodes) {
     text += fmt::format("{} datanodes ({}):\n\n", name, nodes.size());
     for (const v1::DatanodeReport* node : nodes) text += NodeText(*node, now);
   };
-  if ((both || live) && (live || !living.empty())) section("Live", living);
-  if ((both || dead) && (dead || !gone.empty())) section("Dead", gone);
+  const auto wanted = [&section, all](bool asked, const char* name, const std::vector<const v1::DatanodeReport*>& nodes) {
+    if (asked || (all && !nodes.empty())) section(name, nodes);
+  };
+  wanted(sections.live, "Live", living);
+  wanted(sections.dead, "Dead", gone);
+  wanted(sections.decommissioning, "Decommissioning", draining);
+  wanted(sections.entering_maintenance, "Entering maintenance", entering);
+  wanted(sections.in_maintenance, "In maintenance", maintained);
   return text;
 }
 

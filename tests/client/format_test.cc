@@ -141,7 +141,7 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
   storage->set_replicas(5);
   report.add_datanodes()->set_state(v1::DEAD);
   report.set_missing_blocks(2);
-  const std::string text = ReportText(report, absl::FromUnixSeconds(0), false, false);
+  const std::string text = ReportText(report, absl::FromUnixSeconds(0), {});
   size_t at = 0;
   for (const char* field : {"Configured Capacity: 1000 (1000 B)",
                             "Present Capacity: 800",
@@ -186,8 +186,8 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
     ASSERT_NE(found, std::string::npos) << field << " after " << text.substr(0, at);
     at = found + 1;
   }
-  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), true, false), Not(HasSubstr("Dead datanodes")));
-  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), false, true), Not(HasSubstr("Live datanodes")));
+  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), {.live = true}), Not(HasSubstr("Dead datanodes")));
+  EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), {.dead = true}), Not(HasSubstr("Live datanodes")));
 }
 
 }  // namespace
