@@ -83,7 +83,7 @@ class Poller {
   }
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
-  Bell bell_;
+  Bell bell_;                         // Constant.
   std::unique_ptr<Executor> thread_;  // Of the owner.
   Mutex mu_;
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mu_);
@@ -284,7 +284,7 @@ class GrpcServer::Impl::Call : public RawSink, public std::enable_shared_from_th
   grpc::GenericServerContext context_;           // Read by the poller only.
   grpc::GenericServerAsyncReaderWriter stream_;  // Operations are thread-safe; mu_ orders writes and the finish.
   Op accepted_, read_, written_, finished_;      // Each owned by the completion queue while started.
-  Home home_;                                    // For who has not answered yet.
+  Home home_;                                    // Constant.
   const Method* method_ = nullptr;               // Set once, at acceptance.
   // The reading side: only the poller that completes the one read touches these.
   grpc::ByteBuffer bytes_;

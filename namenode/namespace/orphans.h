@@ -11,8 +11,8 @@
 namespace cairn::namenode {
 
 // One page of a walk below a path that looks for files which no writer has closed: those under construction, and those that the NameNode
-// closed and no writer ever did (INodeRecord.never_closed). What a cancelled task, a crash, or a create that was answered too late leaves behind is among them;
-// which of them somebody still wants, only the writers' own records say.
+// closed and no writer ever did (INodeRecord.never_closed). What a cancelled task, a crash, or a create that was answered too late leaves
+// behind is among them; which of them somebody still wants, only the writers' own records say.
 struct OrphanQuery {
   std::string path;         // A directory, or one file.
   int64_t before_ms = 0;    // Only those that are so since this time at the latest.

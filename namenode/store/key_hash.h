@@ -1,17 +1,16 @@
 #pragma once
 
+#include <xxhash.h>
+
 #include <cstddef>
 #include <string_view>
 
-#include "absl/hash/hash.h"
-#include "absl/strings/string_view.h"
-
 namespace cairn::namenode {
 
-// Of a row's key, for tables in memory; another in every process.
+// Of a row's key, for tables in memory.
 struct KeyHash {
   using is_transparent = void;
-  size_t operator()(std::string_view key) const { return absl::HashOf(absl::string_view(key.data(), key.size())); }
+  size_t operator()(std::string_view key) const { return XXH3_64bits(key.data(), key.size()); }
 };
 
 }  // namespace cairn::namenode

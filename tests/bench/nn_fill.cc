@@ -145,10 +145,10 @@ int Fill(const std::string& directory, uint64_t files, const Layout& layout, Env
   last.mutable_mkdirs()->set_mode(0755);
   filler.Apply(std::move(last));
   filler.Write(/*sync=*/true);
-  fmt::print(
-      R"({{"files": {}, "seconds": {:.1f}, "rows_of_delete": {}, "rows_of_delete_of_ten": {}, "blocks": {}, "first_block": {}, "first_stamp": {}, "length": {}}})"
-      "\n",
-      files, NowSeconds() - begin, rows, rows_of_ten, files + 10, first.id(), first.generation_stamp(), kLength);
+  fmt::print(R"({{"files": {}, "seconds": {:.1f}, "rows_of_delete": {}, "rows_of_delete_of_ten": {}, "blocks": {}, )"
+             R"("first_block": {}, "first_stamp": {}, "length": {}}})"
+             "\n",
+             files, NowSeconds() - begin, rows, rows_of_ten, files + 10, first.id(), first.generation_stamp(), kLength);
   return 0;
 }
 

@@ -148,8 +148,8 @@ class Bench:
     def __init__(self, report, scale):
         self.report, self.scale = report, scale
         self.simulated = max(ROUNDS, round(100 * scale)) * FILES_OF_A_SIMULATED_DIRECTORY  # 1,000,000 files.
-        self.deleted_directories = self.simulated // FILES_OF_A_SIMULATED_DIRECTORY * 3 // 10  # Of a round: 300,000 files, 900,000 replicas.
-        self.deleted_directories = max(1, self.deleted_directories)
+        # Of a round: 300,000 files, 900,000 replicas.
+        self.deleted_directories = max(1, self.simulated // FILES_OF_A_SIMULATED_DIRECTORY * 3 // 10)
         self.small, self.large = max(100, round(33_366 * scale)), max(1, round(34 * scale))
         cluster.Cluster.load("bench-storm").stop()
         self.cluster = cluster.Cluster("bench-storm")
@@ -198,8 +198,8 @@ class Bench:
             sys.exit(f"bench: the deletion failed: {done.stderr.strip()}")
 
     def fill(self, base, files, size, writers):
-        return tool("storm_load", "fill", "--namenode", self.address, "--base", base, "--files", files, "--bytes", size, "--writers", writers,
-                    env={"HADOOP_USER_NAME": "bench", "PATH": "/usr/bin:/bin"})
+        return tool("storm_load", "fill", "--namenode", self.address, "--base", base, "--files", files, "--bytes", size,
+                    "--writers", writers, env={"HADOOP_USER_NAME": "bench", "PATH": "/usr/bin:/bin"})
 
     def measure(self, begin=lambda: None, done=lambda: True):
         """A phase beside writers: from `begin` until `done`, and long enough."""
@@ -274,7 +274,8 @@ class Bench:
         self.line("quiet", quiet)
         busy = self.measure(lambda: self.simulator.ask("restart"), lambda: self.simulator.ask()["unacknowledged"] == 0)
         self.line("walk", busy)
-        self.report.say(f"a walk of {self.simulated} replicas that agrees: {stated} ranges in {took:.1f} s, {used:.2f} s of the NameNode's CPU")
+        self.report.say(f"a walk of {self.simulated} replicas that agrees: {stated} ranges in {took:.1f} s, "
+                        f"{used:.2f} s of the NameNode's CPU")
         self.report.results["walk"] = {"ranges": stated, "seconds": took, "namenode_cpu_s": used, "quiet": quiet, "walk": busy}
         self.report.bound("walk that agrees, CPU of the NameNode", used, 1, " s")
         self.report.bound("report latency p99 beside a walk", busy["report_p99_ms"], max(3 * quiet["report_p99_ms"], 50), " ms")

@@ -155,8 +155,7 @@ TEST_F(LeaseOps, AfterTheSoftLimitTheFileMayBeTakenOver) {
   EXPECT_EQ(BlockRow(file.block().id()).state(), v1::UNDER_RECOVERY);
   EXPECT_THAT(Holders(), ElementsAre(kRecoveryHolder));
   // Asked again meanwhile.
-  const auto refused = space_.Apply(append);
-  EXPECT_THAT(refused, HasReason("RECOVERING"));
+  EXPECT_THAT(space_.Apply(append), HasReason("RECOVERING"));
   EXPECT_EQ(Words(refused), "Failed to APPEND_FILE /f for other because lease recovery is in progress. Try again later");
   EXPECT_FALSE(space_.Must(recover).done());
   EXPECT_EQ(space_.rows_written(), 0u);
@@ -204,8 +203,7 @@ TEST_F(LeaseOps, RecoverLeaseClosesAtOnceWhatNeedsNoRecovery) {
 TEST_F(LeaseOps, RecoverLeaseRefusesWhatIsNoFile) {
   space_.Must(MkdirsMutation("/d"));
   EXPECT_THAT(space_.Apply(Recover("/none")), HasKind(ErrorKind::kNotFound));
-  const auto directory = space_.Apply(Recover("/d"));
-  EXPECT_THAT(directory, HasKind(ErrorKind::kIsDirectory));
+  EXPECT_THAT(space_.Apply(Recover("/d")), HasKind(ErrorKind::kIsDirectory));
   EXPECT_EQ(Words(directory), "Path is not a file: /d");
 }
 
@@ -436,8 +434,7 @@ TEST_F(LeaseOps, AFileThatIsBeingTruncatedIsBusy) {
   space_.WriteFile("/f", {1500});
   const v1::Block block = LastBlock("/f");
   space_.Must(Truncate("/f", 1000, block));
-  const auto again = space_.Apply(Truncate("/f", 500, block));
-  EXPECT_THAT(again, HasKind(ErrorKind::kBeingWritten));
+  EXPECT_THAT(space_.Apply(Truncate("/f", 500, block)), HasKind(ErrorKind::kBeingWritten));
   EXPECT_THAT(again, HasReason("BUSY"));
   EXPECT_THAT(Words(again), HasSubstr("Failed to TRUNCATE_FILE /f for cutter because it is being truncated, and block recovery is in "
                                       "progress. Try again later"));
@@ -499,8 +496,7 @@ TEST_F(LeaseOps, OnlyTheNewestRoundCommits) {
   const v1::MutationResult begun = space_.Must(NextRound(id));
   EXPECT_EQ(begun.block_record().recovery_id(), first.commit_block_recovery().recovery_id() + 1);
   EXPECT_EQ(begun.block_record().generation_stamp(), file.block().generation_stamp());
-  const auto late = space_.Apply(first);
-  EXPECT_THAT(late, HasKind(ErrorKind::kStaleGeneration));
+  EXPECT_THAT(space_.Apply(first), HasKind(ErrorKind::kStaleGeneration));
   EXPECT_THAT(late, HasReason("RECOVERY_ID"));
   v1::Mutation wrong_stamp = Recovered(id, 100);
   wrong_stamp.mutable_commit_block_recovery()->mutable_block()->set_generation_stamp(1001);
@@ -573,8 +569,7 @@ TEST_F(LeaseOps, AnAppendThatSyncsRaisesWhatIsKeptAboveWhatWasClosed) {
 TEST_F(LeaseOps, ABlockIsDroppedOnlyWhenAllItsStoragesSaidThatTheyHaveNothing) {
   const v1::MutationResult file = Open("/f");
   space_.Must(Expire("writer", file.inode().id()));
-  const auto some = space_.Apply(Dropped(file.block().id(), {1, 3}));
-  EXPECT_THAT(some, HasReason("NOT_ALL_ANSWERED"));
+  EXPECT_THAT(space_.Apply(Dropped(file.block().id(), {1, 3})), HasReason("NOT_ALL_ANSWERED"));
   const v1::MutationResult all = space_.Must(Dropped(file.block().id(), {3, 2, 1}));
   EXPECT_EQ(all.freed_size(), 1);
   EXPECT_EQ(Inode("/f").block_count(), 0u);
