@@ -35,7 +35,7 @@ class NodeVerbsTest : public ::testing::Test {
       return v1::RefreshNodesResponse();
     };
     ask.blockers = [this](v1::ListNodeBlockersRequest) -> absl::StatusOr<v1::ListNodeBlockersResponse> { return blockers_; };
-    ask.bad = [this](v1::ListBadBlocksRequest request) -> absl::StatusOr<v1::ListBadBlocksResponse> {
+    ask.bad = [](v1::ListBadBlocksRequest request) -> absl::StatusOr<v1::ListBadBlocksResponse> {
       v1::ListBadBlocksResponse page;
       v1::BadBlock& block = *page.add_blocks();
       block.mutable_block()->set_id(request.start_after() + 16);

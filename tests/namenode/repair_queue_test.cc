@@ -35,7 +35,7 @@ TEST(RepairQueue, FailureTimeoutAndLostSourceEndARepair) {
   limits.timeout = absl::Seconds(100);
   limits.retry_after = absl::Seconds(5);
   RepairQueue queue(limits);
-  for (uint64_t id : {1, 2, 3}) {
+  for (uint64_t id : {1u, 2u, 3u}) {
     queue.Need(BlockId(id), 1, At(0));
     queue.Started({id, BlockId(id), "source" + std::to_string(id), {"target" + std::to_string(id)}}, At(0));
   }
