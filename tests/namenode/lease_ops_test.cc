@@ -155,7 +155,8 @@ TEST_F(LeaseOps, AfterTheSoftLimitTheFileMayBeTakenOver) {
   EXPECT_EQ(BlockRow(file.block().id()).state(), v1::UNDER_RECOVERY);
   EXPECT_THAT(Holders(), ElementsAre(kRecoveryHolder));
   // Asked again meanwhile.
-  EXPECT_THAT(space_.Apply(append), HasReason("RECOVERING"));
+  const auto refused = space_.Apply(append);
+  EXPECT_THAT(refused, HasReason("RECOVERING"));
   EXPECT_EQ(Words(refused), "Failed to APPEND_FILE /f for other because lease recovery is in progress. Try again later");
   EXPECT_FALSE(space_.Must(recover).done());
   EXPECT_EQ(space_.rows_written(), 0u);
@@ -203,7 +204,8 @@ TEST_F(LeaseOps, RecoverLeaseClosesAtOnceWhatNeedsNoRecovery) {
 TEST_F(LeaseOps, RecoverLeaseRefusesWhatIsNoFile) {
   space_.Must(MkdirsMutation("/d"));
   EXPECT_THAT(space_.Apply(Recover("/none")), HasKind(ErrorKind::kNotFound));
-  EXPECT_THAT(space_.Apply(Recover("/d")), HasKind(ErrorKind::kIsDirectory));
+  const auto directory = space_.Apply(Recover("/d"));
+  EXPECT_THAT(directory, HasKind(ErrorKind::kIsDirectory));
   EXPECT_EQ(Words(directory), "Path is not a file: /d");
 }
 
@@ -434,7 +436,8 @@ TEST_F(LeaseOps, AFileThatIsBeingTruncatedIsBusy) {
   space_.WriteFile("/f", {1500});
   const v1::Block block = LastBlock("/f");
   space_.Must(Truncate("/f", 1000, block));
-  EXPECT_THAT(space_.Apply(Truncate("/f", 500, block)), HasKind(ErrorKind::kBeingWritten));
+  const auto again = space_.Apply(Truncate("/f", 500, block));
+  EXPECT_THAT(again, HasKind(ErrorKind::kBeingWritten));
   EXPECT_THAT(again, HasReason("BUSY"));
   EXPECT_THAT(Words(again), HasSubstr("Failed to TRUNCATE_FILE /f for cutter because it is being truncated, and block recovery is in "
                                       "progress. Try again later"));
@@ -496,7 +499,8 @@ TEST_F(LeaseOps, OnlyTheNewestRoundCommits) {
   const v1::MutationResult begun = space_.Must(NextRound(id));
   EXPECT_EQ(begun.block_record().recovery_id(), first.commit_block_recovery().recovery_id() + 1);
   EXPECT_EQ(begun.block_record().generation_stamp(), file.block().generation_stamp());
-  EXPECT_THAT(space_.Apply(first), HasKind(ErrorKind::kStaleGeneration));
+  const auto late = space_.Apply(first);
+  EXPECT_THAT(late, HasKind(ErrorKind::kStaleGeneration));
   EXPECT_THAT(late, HasReason("RECOVERY_ID"));
   v1::Mutation wrong_stamp = Recovered(id, 100);
   wrong_stamp.mutable_commit_block_recovery()->mutable_block()->set_generation_stamp(1001);
@@ -513,8 +517,7 @@ TEST_F(LeaseOps, OnlyTheNewestRoundCommits) {
 TEST_F(LeaseOps, AcknowledgedBytesAreCutOnlyWhenNobodyElseCanHaveThem) {
   const v1::MutationResult file = Open("/f", 100);
   space_.Must(Expire("writer", file.inode().id()));
-  const auto cut = space_.Apply(Recovered(file.block().id(), 99, {1, 2}));
-  EXPECT_THAT(cut, HasReason("SHORTER_THAN_SYNCED"));
+  EXPECT_THAT(space_.Apply(Recovered(file.block().id(), 99, {1, 2})), HasReason("SHORTER_THAN_SYNCED"));
   EXPECT_EQ(BlockRow(file.block().id()).state(), v1::UNDER_RECOVERY);
   v1::Mutation all = Recovered(file.block().id(), 99, {1, 2});
   all.mutable_commit_block_recovery()->add_answered(3);
@@ -537,8 +540,7 @@ TEST_F(LeaseOps, SyncedBytesAreNeverCutWhoeverHasAnswered) {
   const v1::MutationResult file = Open("/f", 100);
   v1::Mutation sync = Fsync(file, 90);
   sync.mutable_fsync()->set_synced(true);
-  space_.Must(sync);
-  space_.Must(Expire("writer", file.inode().id()));
+  for (const v1::Mutation& step : {sync, Expire("writer", file.inode().id())}) space_.Must(step);
   const auto cut = space_.Apply(Recovered(file.block().id(), 89));
   EXPECT_THAT(cut, HasReason("DATA_LOST"));
   EXPECT_THAT(Words(cut), HasSubstr("89 bytes were found, 90 had been synced"));
@@ -570,8 +572,7 @@ TEST_F(LeaseOps, ABlockIsDroppedOnlyWhenAllItsStoragesSaidThatTheyHaveNothing) {
   const v1::MutationResult file = Open("/f");
   space_.Must(Expire("writer", file.inode().id()));
   EXPECT_THAT(space_.Apply(Dropped(file.block().id(), {1, 3})), HasReason("NOT_ALL_ANSWERED"));
-  const v1::MutationResult all = space_.Must(Dropped(file.block().id(), {3, 2, 1}));
-  EXPECT_EQ(all.freed_size(), 1);
+  EXPECT_EQ(space_.Must(Dropped(file.block().id(), {3, 2, 1})).freed_size(), 1);
   EXPECT_EQ(Inode("/f").block_count(), 0u);
   EXPECT_EQ(Inode("/f").lease_holder(), "");
   EXPECT_EQ(Root().charged_bytes(), 0u);

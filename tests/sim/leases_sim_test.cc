@@ -8,7 +8,7 @@
 
 #include "common/config.h"
 #include "common/error.h"
-#include "namenode/reconfiguration.h"
+#include "common/reconfiguration.h"
 #include "tests/sim/sim_user.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/seeds.h"
@@ -211,7 +211,7 @@ class LeaseLimits : public ::testing::Test {
 
   std::string limits_;
   SimCluster cluster_{{.seed = Seeds(1).front()}};
-  namenode::Reconfiguration reconfiguration_{*Load(""), [this] { return Load(limits_); }, &cluster_.world().clock()};
+  Reconfiguration reconfiguration_{*Load(""), [this] { return Load(limits_); }, &cluster_.world().clock()};
   SimUser writer_{&cluster_, "writer"};
   SimUser other_{&cluster_, "other"};
 };
