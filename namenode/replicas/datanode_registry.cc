@@ -93,7 +93,8 @@ absl::Status DatanodeRegistry::CheckLocked(const v1::RegisterRequest& request) c
   const Node& node = found->second;
   const bool superseded = std::find(node.superseded.begin(), node.superseded.end(), incarnation) != node.superseded.end();
   const bool elsewhere = AddressOf(node.info) != AddressOf(request.info());
-  if (superseded || (elsewhere && node.stream_open && StateOf(node) == v1::LIVE))
+  // The last word of a process that is gone may come after the first of its successor: the one that is silent was that.
+  if (StateOf(node) == v1::LIVE && (superseded || (elsewhere && node.stream_open)))
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("two DataNodes use the uuid {}: this one at {}, another is live at {}", uuid,
                                                               AddressOf(request.info()), AddressOf(node.info)));
   return absl::OkStatus();
@@ -116,6 +117,7 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
   node.allowed = true;
   if (node.incarnation != Incarnation(request.incarnation())) {
     result.new_incarnation = true;
+    std::erase(node.superseded, Incarnation(request.incarnation()));
     if (node.incarnation.value() != 0) node.superseded.push_back(node.incarnation);
     if (node.superseded.size() > kSupersededKept) node.superseded.erase(node.superseded.begin());
     node.incarnation = Incarnation(request.incarnation());

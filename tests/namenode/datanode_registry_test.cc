@@ -97,6 +97,17 @@ TEST_F(DatanodeRegistryTest, RestartSupersedesAndTheOldProcessIsNotHeardAnyMore)
   EXPECT_TRUE(Beat("u", 2).ok());
 }
 
+// A process registers and is killed at once; its word is held up on the way until its successor has registered.
+TEST_F(DatanodeRegistryTest, ALateRegistrationOfADeadProcessDoesNotShutItsSuccessorOut) {
+  ASSERT_TRUE(Register(Request("u", 2, "h", "s")).ok());
+  ASSERT_TRUE(Register(Request("u", 1, "h", "s")).ok());  // The dead one's.
+  EXPECT_EQ(KindOf(Register(Request("u", 2, "h", "s"))), ErrorKind::kInvalidArgument);
+  clock_.now = clock_.now + absl::Seconds(15);
+  EXPECT_TRUE(Register(Request("u", 2, "h", "s")).ok());
+  EXPECT_TRUE(Beat("u", 2).ok());
+  EXPECT_EQ(KindOf(Register(Request("u", 1, "h", "s"))), ErrorKind::kInvalidArgument);  // Two that are both alive.
+}
+
 TEST_F(DatanodeRegistryTest, SecondProcessElsewhereIsRefusedWhileTheFirstIsConnected) {
   ASSERT_TRUE(Register(Request("u", 1, "h", "s")).ok());
   registry_.SetReportStreamOpen("u", Incarnation(1), true);

@@ -454,8 +454,10 @@ std::string ConvergenceWorld::DisagreementOf(Node* node) {
     if (!files.contains(fmt::format("blk_{}", id.value()))) return fmt::format("{}: block {} has no file", name, id.value());
     if (row == told.end()) return fmt::format("{}: the NameNode has no row of block {}", name, id.value());
     const namenode::ReplicaRow& said = row->second;
-    // The length of one that is being written is told when it is finished.
-    const bool same_length = said.length_bytes == replica->length || replica->state == datanode::ReplicaState::kRbw;
+    // The length of one that is being written is told when it is finished; a recovery that comes to nothing leaves it so.
+    const bool unfinished =
+        replica->state == datanode::ReplicaState::kRbw || (replica->state == datanode::ReplicaState::kRur && said.state == v1::RBW);
+    const bool same_length = said.length_bytes == replica->length || unfinished;
     // That a recovery has put it under its hand is memory of the DataNode alone.
     const bool same_state =
         replica->state == datanode::ReplicaState::kRur || static_cast<int>(said.state) == static_cast<int>(replica->state);
