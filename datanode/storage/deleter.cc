@@ -9,10 +9,14 @@
 namespace cairn::datanode {
 namespace {
 
-constexpr absl::Duration kYield = absl::Milliseconds(2);
+constexpr absl::Duration kLeastYield = absl::Milliseconds(1);
 constexpr absl::Duration kAskAgain = absl::Milliseconds(20);  // Whether a fault point still blocks.
 
 }  // namespace
+
+absl::Duration DeleterOptions::YieldAfter(absl::Duration unlink) const {
+  return std::clamp(unlink * (1 / busy_share - 1), kLeastYield, std::max(kLeastYield, longest_yield));
+}
 
 Deleter::Deleter(Env* env, const std::string& thread_name, DeleterOptions options, absl::AnyInvocable<void(const File&)> remove,
                  absl::AnyInvocable<bool() const> busy)
@@ -81,9 +85,7 @@ void Deleter::Step() {
   }
   if (!wait && busy_()) {
     if (yielding_since_ == SteadyTime::Infinite()) yielding_since_ = now;
-    MutexLock lock(mu_);
-    const double waiting = static_cast<double>(order_.size());
-    if (now - yielding_since_ < options_.longest_yield / (1 + waiting / options_.impatient_from)) wait = kYield;
+    if (now - yielding_since_ < yield_) wait = kLeastYield;
   }
   File file;
   {
@@ -105,7 +107,9 @@ void Deleter::Step() {
   }
   yielding_since_ = SteadyTime::Infinite();
   remove_(file);
+  const absl::Duration took = executor_->clock().Now() - now;
   MutexLock lock(mu_);
+  yield_ = options_.YieldAfter(took);
   const double seconds = std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
   removing_ = BlockId();
   removing_bytes_ = 0;

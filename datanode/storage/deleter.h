@@ -16,10 +16,12 @@ namespace cairn::datanode {
 struct DeleterOptions {
   double unlinks_per_second = 2000;
   double bytes_per_second = 4.0 * (1 << 30);
-  // Foreground writes go first, but not for ever: the more files wait, the less long each does. With `impatient_from` of them, half as
-  // long.
+  // While foreground work waits for the disk, unlinking takes this share of the time and no more: after each unlink it stands back in
+  // proportion to what that one took, but never for longer than `longest_yield`.
+  double busy_share = 0.2;
   absl::Duration longest_yield = absl::Milliseconds(200);
-  double impatient_from = 1000;
+
+  absl::Duration YieldAfter(absl::Duration unlink) const;
 };
 
 // Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to
@@ -60,6 +62,7 @@ class Deleter {
   const absl::AnyInvocable<bool() const> busy_;
   bool delayed_ = false;                                // Of the executor: a fault point's delay has just passed.
   SteadyTime yielding_since_ = SteadyTime::Infinite();  // Of the executor.
+  absl::Duration yield_ = absl::Milliseconds(1);        // Of the executor: how long the next unlink gives way.
   mutable Mutex mu_;
   struct Waiting {
     BlockId id;
