@@ -57,8 +57,8 @@ struct StorageHealth {
 // dead_after dead (its replicas are repaired elsewhere). A DataNode is a uuid, its process an incarnation: a
 // new incarnation supersedes the old one, and one that was superseded does not come back while the other is
 // live, since a process that was replaced is gone; if it does, two processes share a uuid, and it is refused. So
-// is a newcomer at another address while the old one is live and its report stream still open. A new uuid at an address takes the place of the node that had it:
-// that one lost its volumes, or moved.
+// is a newcomer at another address while the old one is live and its report stream still open. A new uuid at an
+// address takes the place of the node that had it: that one lost its volumes, or moved.
 //
 // What operators want of a node is kept by the namespace, and given to this at the start and with every change. A node that they said
 // something of is here, dead, before it has registered: one in maintenance may be away when the NameNode starts.
