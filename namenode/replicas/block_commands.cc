@@ -68,9 +68,10 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
   for (StorageNumber storage : invalidations_.ToldOf(judged.block))
     if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage)) request.holding.push_back(standing->datanode_uuid);
   for (PlacementNode& node : *nodes) node.busy = !repairs_.HasRoom(node.datanode_uuid);
-  absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_);
+  RejectionCounts rejected{};
+  absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_, &rejected);
   if (!targets.ok()) {
-    if (ReasonOf(targets.status()) == "ALL_BUSY") {
+    if (rejected[static_cast<size_t>(Rejection::kBusy)] > 0) {  // Not for long.
       repairs_.Postpone(judged.block, options_.repair_interval, now);
     } else {
       repairs_.Park(judged.block, ParkReason::kNoTarget, now);

@@ -46,13 +46,17 @@ void BlockManager::FollowDrains() {
 
 void BlockManager::DrainStep() {
   draining_ = false;
-  const auto found = std::find_if(drains_.begin(), drains_.end(), [](const auto& entry) { return entry.second.looking(); });
+  // In turn, so that one that looks long holds nobody else up.
+  const auto is_looking = [](const auto& entry) { return entry.second.looking(); };
+  auto found = std::find_if(drains_.upper_bound(last_drained_), drains_.end(), is_looking);
+  if (found == drains_.end()) found = std::find_if(drains_.begin(), drains_.end(), is_looking);
   if (found == drains_.end()) return;
   const std::string uuid = found->first;
+  last_drained_ = uuid;
   NodeDrain& drain = found->second;
   if (const std::optional<NodeDrain::Slice> slice = drain.Next(kStep)) {
     DrainSlice(uuid, &drain, *slice);
-  } else if (drain.End(parts_.clock->Now(), options_.drain_interval) && !parts_.registry->WalkIsDueOf(uuid)) {
+  } else if (drain.End(parts_.clock->Now(), options_.drain_interval) && !parts_.registry->MayHoldMore(uuid)) {
     drain.SetFinishing(true);
     FinishDrain(uuid, drain.state() == v1::DECOMMISSIONING ? v1::DECOMMISSIONED : v1::IN_MAINTENANCE);
   }

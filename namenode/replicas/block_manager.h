@@ -186,6 +186,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   bool pump_posted_ = false;
 
   absl::btree_map<std::string, NodeDrain> drains_;                // By uuid.
+  std::string last_drained_;                                      // Whose slice was looked at last.
   bool draining_ = false;                                         // A step is posted.
   std::deque<std::pair<StorageNumber, uint64_t>> storage_scans_;  // Where each goes on.
   bool scanning_ = false;                                         // A step is posted.

@@ -168,14 +168,16 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
   if (verdict->maintenance == 0) verdict->needed = verdict->wanted;
 }
 
-// Of a block that is being written or recovered: who has something of it, of its stamp or of the one it is recovered to.
+// Of a block that is being written or recovered: who has all that was acknowledged of it, as far as rows know. What a host that lost its
+// power has left is less; and while a recovery looks for the bytes, nobody who may have them is let go.
 void JudgeOpen(const BlockEvidence& evidence, BlockVerdict* verdict) {
   verdict->open = evidence.record->state() != v1::RESERVED;
   std::set<std::string> live;
   for (const ReplicaEvidence& replica : evidence.replicas) {
     if (!replica.standing || replica.told_to_go || replica.row.corrupt || !Reachable(*replica.standing) || !Stays(*replica.standing))
       continue;
-    if (replica.row.stamp.value() >= evidence.record->generation_stamp()) live.insert(replica.standing->datanode_uuid);
+    const bool whole = replica.row.state == v1::RBW || replica.row.state == v1::FINALIZED;
+    if (whole && replica.row.stamp.value() >= evidence.record->generation_stamp()) live.insert(replica.standing->datanode_uuid);
   }
   verdict->live = static_cast<uint32_t>(live.size());
 }
@@ -203,6 +205,7 @@ BlockVerdict JudgeBlock(const BlockEvidence& evidence) {
 
 bool HoldsBack(const BlockEvidence& evidence, const BlockVerdict& verdict, v1::NodeAdminState state) {
   const bool maintenance = state == v1::ENTERING_MAINTENANCE || state == v1::IN_MAINTENANCE;
+  if (evidence.record && evidence.record->state() == v1::UNDER_RECOVERY) return true;
   if (verdict.open) return verdict.live < (maintenance ? evidence.maintenance_minimum : evidence.min_replication);
   if (verdict.wanted == 0) return false;  // Garbage, or not part of a file yet.
   return verdict.live < (maintenance ? std::min(evidence.maintenance_minimum, verdict.wanted) : verdict.needed);

@@ -116,8 +116,9 @@ class DatanodeRegistry {
   absl::StatusOr<std::string> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Nodes that it does not let in are dead from now on, until it does.
   void SetHosts(std::shared_ptr<const HostList> hosts) ABSL_LOCKS_EXCLUDED(mu_);
-  // Of a live or stale node: not all of its healthy volumes have been walked.
-  bool WalkIsDueOf(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether a node may hold what no row knows: it has not registered with this NameNode yet, or it is heard and has not walked all of its
+  // healthy volumes, or has said something that has not come, or cannot say it. One that is dead has said what it will say.
+  bool MayHoldMore(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Nodes that died or came back since the last call.
   struct Changes {

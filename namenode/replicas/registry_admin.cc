@@ -105,10 +105,14 @@ void DatanodeRegistry::SetRacks(std::shared_ptr<const RackTable> racks) {
   }
 }
 
-bool DatanodeRegistry::WalkIsDueOf(const std::string& uuid) const {
+bool DatanodeRegistry::MayHoldMore(const std::string& uuid) const {
   MutexLock lock(mu_);
   const auto found = nodes_.find(uuid);
-  return found != nodes_.end() && StateOf(found->second) != v1::DEAD && HasToWalk(found->second);
+  if (found == nodes_.end()) return false;
+  const Node& node = found->second;
+  if (node.incarnation == Incarnation()) return true;
+  if (StateOf(node) == v1::DEAD) return false;
+  return HasToWalk(node) || !node.stream_open || node.last.unacknowledged_events() > 0;
 }
 
 std::vector<std::string> DatanodeRegistry::OthersAt(const std::string& uuid, const v1::DatanodeInfo& info) const {

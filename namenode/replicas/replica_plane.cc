@@ -256,6 +256,14 @@ void Core::FinishRegister(const v1::RegisterRequest& request, const std::vector<
     const std::shared_ptr<ReportSession> held = session->second;
     held->OnRegistered();
   });
+  if (!registered->replaced_nodes.empty()) {
+    // One that comes back all the same has to say everything again.
+    PostToStore([replaced = registered->replaced_nodes](Core& self) {
+      ReplicaStore::Batch batch;
+      for (const std::string& uuid : replaced) batch.ForgetPosition(uuid);
+      IgnoreError(self.store_->Write(std::move(batch)), "then its rows are not dropped either");
+    });
+  }
   for (StorageNumber storage : registered->replaced) PostToStore([storage](Core& self) { self.DropRows(storage); });
   life_->OnRegistered(request.datanode_uuid(), registered->replaced_nodes);
   PostToBlocks([](BlockManager& blocks) {

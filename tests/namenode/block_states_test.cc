@@ -230,5 +230,19 @@ TEST(JudgeBlock, NeverLetsGoodCopiesGoBelowTheWantedNumber) {
   }
 }
 
+TEST(HoldsBack, WhoMayHaveAcknowledgedBytesOfABlockThatIsNotCommittedIsNotLetGo) {
+  v1::BlockRecord record = Committed(2);
+  record.set_state(v1::UNDER_CONSTRUCTION);
+  ReplicaEvidence writing = Counting(1), left_over = Counting(2), leaving = Counting(3);
+  writing.row.state = leaving.row.state = v1::RBW;
+  left_over.row.state = v1::RWR;  // Its host lost its power: it may lack what the others have.
+  leaving.standing->admin = v1::DECOMMISSIONING;
+  const auto holds = [](const BlockEvidence& evidence) { return HoldsBack(evidence, JudgeBlock(evidence), v1::DECOMMISSIONING); };
+  EXPECT_TRUE(holds(Evidence(record, {left_over, leaving})));
+  EXPECT_FALSE(holds(Evidence(record, {writing, leaving})));
+  record.set_state(v1::UNDER_RECOVERY);
+  EXPECT_TRUE(holds(Evidence(record, {writing, leaving})));
+}
+
 }  // namespace
 }  // namespace cairn::namenode

@@ -267,6 +267,23 @@ TEST_F(NodeLifeTest, WhatIsWantedOutlivesTheNamenodeEvenOfNodesThatAreAway) {
   EXPECT_EQ(State("dn0"), v1::IN_MAINTENANCE);
 }
 
+// Nobody knows what it holds: not the rows, which may be lost, and least of all those who would switch it off.
+TEST_F(NodeLifeTest, NodeThatHasNotComeBackSinceTheNamenodesStartIsNotLetGo) {
+  Start(3);
+  cluster_.nodes[0]->Disconnect();
+  const BlockId block = cluster_.Commit({0}, 1);
+  cluster_.nodes[0]->replicas()[block] = {.stamp = 1001, .length = 100};
+  ASSERT_TRUE(Set("dn0", Action::DECOMMISSION).ok());
+  cluster_.RestartNamenode();
+  for (size_t i = 1; i < 3; ++i) cluster_.nodes[i]->Connect(cluster_.plane.get());
+  cluster_.world.RunFor(absl::Minutes(5));
+  EXPECT_EQ(State("dn0"), v1::DECOMMISSIONING);
+  cluster_.nodes[0]->Restart();
+  cluster_.nodes[0]->Connect(cluster_.plane.get());
+  ASSERT_TRUE(Reaches("dn0", v1::DECOMMISSIONED, absl::Minutes(5)));
+  EXPECT_TRUE(cluster_.nodes[1]->Has(block) || cluster_.nodes[2]->Has(block));
+}
+
 TEST_F(NodeLifeTest, RefusesWhatMakesNoSense) {
   Start(1);
   EXPECT_EQ(KindOf(Set("nobody", Action::DECOMMISSION).status()), ErrorKind::kNotFound);
