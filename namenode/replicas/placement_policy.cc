@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/error.h"
@@ -146,6 +147,22 @@ const char* NameOf(Rejection reason) {
   return "UNKNOWN";
 }
 
+namespace {
+
+// As if copies that are there and stay had just been placed: what matters is whether they are all on one rack.
+std::vector<std::string> RacksOfHolders(const std::vector<PlacementNode>& nodes, const PlacementRequest& request) {
+  std::set<std::string> racks;
+  for (const PlacementNode& node : nodes) {
+    const bool holds = std::find(request.holding.begin(), request.holding.end(), node.datanode_uuid) != request.holding.end();
+    if (holds && node.admin == v1::NODE_NORMAL && node.state != v1::DEAD) racks.insert(node.rack);
+  }
+  std::vector<std::string> placed(racks.begin(), racks.end());
+  if (placed.size() == 2) placed.push_back(placed.back());  // On two racks already: the next may stand anywhere.
+  return placed;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes, const PlacementRequest& request,
                                                       Random* random, RejectionCounts* rejected) {
   std::vector<Choice> choices;
@@ -164,7 +181,7 @@ absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<Placemen
   if (choices.empty()) return NoTargets(request, refusals);
 
   std::vector<StorageNumber> targets;
-  std::vector<std::string> racks;  // Of the targets so far.
+  std::vector<std::string> racks = RacksOfHolders(nodes, request);  // And of the targets so far.
   while (targets.size() < request.replication && !choices.empty()) {
     const auto live = [](const Choice& choice) { return choice.node->state == v1::LIVE; };
     const auto local = [&](const Choice& choice) { return live(choice) && !choice.full() && choice.node->host == request.client_host; };

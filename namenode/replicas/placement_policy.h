@@ -49,7 +49,7 @@ using RejectionCounts = std::array<uint64_t, kRejections>;
 // Targets for a block: the first on the writer's own host, the second on another rack than the first, the
 // third on the second's rack, all others anywhere; among equals by chance, weighted by free space over active
 // streams; one copy a node; a stale node only when no live one is left. Where racks leave no choice, racks
-// give way.
+// give way. Copies that are there already count as placed, so that a repair brings a block to a second rack.
 //
 // A volume of which less than a tenth is free is taken only if no other on the same terms of rack fits; among such, only those that have
 // nearly as much free as the emptiest of them.

@@ -151,6 +151,20 @@ TEST(PlaceBlock, SpreadsOverTwoRacksWhenItCan) {
   }
 }
 
+TEST(PlaceBlock, ARepairBringsABlockToASecondRack) {
+  std::vector<PlacementNode> nodes = {Node(1), Node(2), Node(3), Node(4, 1000 * kGiB), Node(5)};
+  nodes[2].rack = nodes[4].rack = "/other";
+  PlacementRequest request = Request(1);
+  request.holding = {"u1", "u2", "u3"};
+  nodes[2].admin = v1::DECOMMISSIONING;  // The only copy on the other rack leaves.
+  Random random(3);
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(Numbers(*PlaceBlock(nodes, request, &random)), ElementsAre(5));
+  nodes[2].admin = v1::NODE_NORMAL;  // It stays: anywhere will do.
+  std::map<uint64_t, int> chosen;
+  for (int i = 0; i < 50; ++i) ++chosen[Numbers(*PlaceBlock(nodes, request, &random))[0]];
+  EXPECT_GT(chosen[4], chosen[5]);
+}
+
 TEST(PlaceBlock, PrefersFreeSpaceAndIdleNodes) {
   Random random(4);
   std::map<uint64_t, int> chosen;
