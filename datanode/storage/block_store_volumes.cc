@@ -36,13 +36,17 @@ void FileBlockStore::StartScanner(Volume* volume) {
                          std::make_unique<Scanner>(env_, fmt::format("scanner-{}", scanners_.size()), options_.scanner, this, volume));
 }
 
-absl::Status FileBlockStore::AddVolume(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<Volume>> FileBlockStore::OpenAnother(const std::string& directory, const BootId& boot_id) {
   BlockStoreOptions options;
   {
     MutexLock lock(change_mu_);
     options = options_;
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), boot_id_));
+  return OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), boot_id);
+}
+
+absl::Status FileBlockStore::AddVolume(const std::string& directory) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, boot_id_));
   if (VolumeOf(volume->storage_uuid()) != nullptr) {
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("data directory {} is a copy of one that is here already: storage {}", directory, volume->storage_uuid()));
@@ -114,25 +118,20 @@ void FileBlockStore::RemoveVolume(Volume* volume) {
 absl::Status FileBlockStore::BringBack(Volume* failed) {
   const std::string directory = failed->directory();
   failed->ReleaseDirectory();
-  BlockStoreOptions options;
-  {
-    MutexLock lock(change_mu_);
-    options = options_;
-  }
   // As after a reboot: a sync that failed may have lost anything that was not synced before.
   const BootId unknown{std::string(boot_id_.bytes.size(), '\0')};
-  absl::StatusOr<std::unique_ptr<Volume>> volume = OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), unknown);
-  RETURN_IF_ERROR(volume.status());  // It has gone again; the failed one stands in for it until it comes for good.
-  if ((*volume)->storage_uuid() != failed->storage_uuid()) {
+  // If it has gone again, the failed one stands in for it until it comes for good.
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, unknown));
+  if (volume->storage_uuid() != failed->storage_uuid()) {
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("data directory {} holds storage {} now, it held {}", directory,
-                                                              (*volume)->storage_uuid(), failed->storage_uuid()));
+                                                              volume->storage_uuid(), failed->storage_uuid()));
   }
   {
     MutexLock lock(failed->shard().mu);
     gate_.Count(-static_cast<int64_t>(failed->shard().replicas.size()));
   }
   failed->Retire(/*removed=*/false);
-  Publish(*std::move(volume));
+  Publish(std::move(volume));
   return absl::OkStatus();
 }
 

@@ -87,6 +87,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   };
   Volume* VolumeOf(const std::string& storage_uuid) const;
   void StartScanner(Volume* volume) ABSL_LOCKS_EXCLUDED(change_mu_);
+  // (disk) With its scan, as of a host that has this boot id.
+  absl::StatusOr<std::unique_ptr<Volume>> OpenAnother(const std::string& directory, const BootId& boot_id) ABSL_LOCKS_EXCLUDED(change_mu_);
   void Publish(std::unique_ptr<Volume> volume);
   void DropWorseCopies(Volume* added);
   std::optional<Found> Find(BlockId id) const;

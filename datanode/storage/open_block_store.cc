@@ -65,6 +65,19 @@ absl::Status TooManyFailed(const BlockStoreOptions& options, size_t failed, cons
                               failed, options.directories.size(), options.tolerated_failed_volumes));
 }
 
+VolumeOptions OptionsOf(const BlockStoreOptions& options, const std::string& directory, size_t index) {
+  return {.directory = directory,
+          .index = index,
+          .reserved_bytes = options.reserved_bytes,
+          .format_empty = options.format_empty,
+          .deleter = options.deleter};
+}
+
+void LogScan(const std::string& directory, const ScanResult& scan) {
+  log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", directory, scan.replicas,
+            scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
@@ -75,16 +88,10 @@ absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& opti
     RETURN_IF_ERROR(Join(node, record, directory, node.cluster_id));
   }
   node.storage_uuid = env->NewRandom().Uuid();
-  const VolumeOptions volume_options{.directory = directory,
-                                     .index = index,
-                                     .reserved_bytes = options.reserved_bytes,
-                                     .format_empty = options.format_empty,
-                                     .deleter = options.deleter};
-  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, Volume::Open(env, events, volume_options, node));
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, Volume::Open(env, events, OptionsOf(options, directory, index), node));
   const ScanResult scan = ScanVolume(volume.get(), boot_id, node.pool_id);
   RETURN_IF_ERROR(Annotate(scan.status, fmt::format("scanning data directory {}", directory)));
-  log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", directory, scan.replicas,
-            scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+  LogScan(directory, scan);
   return volume;
 }
 
@@ -103,12 +110,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   for (size_t i = 0; i < options.directories.size(); ++i) {
     VersionRecord fresh = node;
     fresh.storage_uuid = random.Uuid();
-    const VolumeOptions volume_options{.directory = options.directories[i],
-                                       .index = i,
-                                       .reserved_bytes = options.reserved_bytes,
-                                       .format_empty = options.format_empty,
-                                       .deleter = options.deleter};
-    absl::StatusOr<std::unique_ptr<Volume>> volume = Volume::Open(env, events, volume_options, fresh);
+    absl::StatusOr<std::unique_ptr<Volume>> volume = Volume::Open(env, events, OptionsOf(options, options.directories[i], i), fresh);
     if (!volume.ok()) {
       opened.failures.push_back(std::string(volume.status().message()));
       if (opened.failures.size() > options.tolerated_failed_volumes) return TooManyFailed(options, opened.failures.size(), volume.status());
@@ -133,8 +135,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
   for (size_t i = 0; i < volumes.size(); ++i) {
     const ScanResult& scan = opened.scans[i];
-    log::Info("{}: {} replicas, {} unfinished, {} corrupt, {} files quarantined, {} leftovers removed", volumes[i]->directory(),
-              scan.replicas, scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
+    LogScan(volumes[i]->directory(), scan);
     for (const std::string& file : scan.quarantined) log::Warning("quarantined {}", file);
     if (scan.status.ok()) continue;
     const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));
