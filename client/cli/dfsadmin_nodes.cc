@@ -192,6 +192,22 @@ int Topology(const AskNodes& ask, Shell* shell) {
   return kSuccess;
 }
 
+// One that only says what is wanted of a node.
+Verb VerbOfANode(const char* name, const char* help, v1::SetNodeAdminRequest::Action action, const AskNodes& ask) {
+  Verb verb;
+  verb.name = name;
+  verb.synopsis = "<host:port | uuid>";
+  verb.help = help;
+  verb.least = verb.most = 1;
+  verb.run = [name, action, ask](Shell* shell, const Arguments& arguments) {
+    v1::SetNodeAdminRequest request;
+    request.set_node(arguments.values[0]);
+    request.set_action(action);
+    return Set(ask, shell, name, std::move(request));
+  };
+  return verb;
+}
+
 }  // namespace
 
 std::vector<Verb> NodeVerbs(AskNodes ask, std::function<absl::Time()> wall_now) {
@@ -205,26 +221,11 @@ std::vector<Verb> NodeVerbs(AskNodes ask, std::function<absl::Time()> wall_now) 
     *shell->out << "Refresh nodes successful\n";
     return kSuccess;
   };
-  verbs[1].name = "decommission";
-  verbs[1].synopsis = "<host:port | uuid>";
-  verbs[1].help = "Drains a node: all it holds is copied to others, and it takes no new blocks. -nodes shows how far it is.";
-  verbs[1].least = verbs[1].most = 1;
-  verbs[1].run = [ask](Shell* shell, const Arguments& arguments) {
-    v1::SetNodeAdminRequest request;
-    request.set_node(arguments.values[0]);
-    request.set_action(v1::SetNodeAdminRequest::DECOMMISSION);
-    return Set(ask, shell, "decommission", std::move(request));
-  };
-  verbs[2].name = "recommission";
-  verbs[2].synopsis = "<host:port | uuid>";
-  verbs[2].help = "Takes a node back that is decommissioned or in maintenance.";
-  verbs[2].least = verbs[2].most = 1;
-  verbs[2].run = [ask](Shell* shell, const Arguments& arguments) {
-    v1::SetNodeAdminRequest request;
-    request.set_node(arguments.values[0]);
-    request.set_action(v1::SetNodeAdminRequest::RECOMMISSION);
-    return Set(ask, shell, "recommission", std::move(request));
-  };
+  verbs[1] = VerbOfANode("decommission",
+                         "Drains a node: all it holds is copied to others, and it takes no new blocks. -nodes shows how far it is.",
+                         v1::SetNodeAdminRequest::DECOMMISSION, ask);
+  verbs[2] = VerbOfANode("recommission", "Takes a node back that is decommissioned or in maintenance.",
+                         v1::SetNodeAdminRequest::RECOMMISSION, ask);
   verbs[3].name = "maintenance";
   verbs[3].synopsis = "[-until <time> | -for <duration>] [-force] <host:port | uuid>";
   verbs[3].help =

@@ -20,6 +20,14 @@ using ::testing::SizeIs;
 
 constexpr size_t kBlock = 1 << 20;
 
+// A call whose answers are lost comes to its end soon.
+ClientOptions Impatient() {
+  ClientOptions options = ClientCluster::Quick();
+  options.retry_budget = absl::Seconds(2);
+  options.call_timeout = absl::Seconds(1);
+  return options;
+}
+
 TEST(LeaseRelease, AnAbortedWriterGivesUpItsFileWhileOthersGoOn) {
   ClientCluster cluster;
   auto kept = cluster.files().Create("/kept").value();
@@ -64,10 +72,7 @@ TEST(LeaseRelease, AClientThatGoesSaysSoBeforeItIsGone) {
 }
 
 TEST(LeaseRelease, AClientWhoseCreateMayHaveActedGivesUpAllWhenItGoes) {
-  ClientOptions options = ClientCluster::Quick();
-  options.retry_budget = absl::Seconds(2);
-  options.call_timeout = absl::Seconds(1);
-  ClientCluster cluster(4, options);
+  ClientCluster cluster(4, Impatient());
   cluster.namenode().lose_answers["Create"] = 100;
   EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
   cluster.CloseClient();
@@ -75,10 +80,7 @@ TEST(LeaseRelease, AClientWhoseCreateMayHaveActedGivesUpAllWhenItGoes) {
 }
 
 TEST(LeaseRelease, ACreateThatMayHaveActedIsLookedForLaterAndGivenUpWhileOthersGoOn) {
-  ClientOptions options = ClientCluster::Quick();
-  options.retry_budget = absl::Seconds(2);
-  options.call_timeout = absl::Seconds(1);
-  ClientCluster cluster(4, options);
+  ClientCluster cluster(4, Impatient());
   auto kept = cluster.files().Create("/kept").value();
   cluster.namenode().lose_answers["Create"] = 100;
   EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
@@ -95,10 +97,7 @@ TEST(LeaseRelease, ACreateThatMayHaveActedIsLookedForLaterAndGivenUpWhileOthersG
 }
 
 TEST(LeaseRelease, WhatASecondTryHasMadeOfThatNameIsLeftAlone) {
-  ClientOptions options = ClientCluster::Quick();
-  options.retry_budget = absl::Seconds(2);
-  options.call_timeout = absl::Seconds(1);
-  ClientCluster cluster(4, options);
+  ClientCluster cluster(4, Impatient());
   cluster.namenode().lose_answers["Create"] = 100;
   EXPECT_TRUE(errors::IsOutcomeUnknown(cluster.files().Create("/f").status()));
   cluster.namenode().lose_answers.clear();

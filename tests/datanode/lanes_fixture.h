@@ -40,6 +40,15 @@ class LanesTest : public StorageTest {
     lanes_->Start();
     world_.RunFor(absl::Milliseconds(1));
   }
+  // A log that holds fifty events, and a stream that takes them.
+  void StartWithRoomForFiftyEvents() {
+    events_limit_ = 50;
+    Close();
+    OpenWithoutAdopting();
+    options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
+    Start();
+    Resume();
+  }
   // Answers the newest Hello so that events flow from `from` on.
   void Resume(uint64_t from = 1) {
     v1::ReportDown down;

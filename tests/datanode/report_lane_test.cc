@@ -103,12 +103,7 @@ TEST_F(LanesTest, RangesThatAreSentAgainWaitForOneAnotherToo) {
 }
 
 TEST_F(LanesTest, EventsOfANamenodeThatIsLongAwayCollapseIntoAWalk) {
-  events_limit_ = 50;
-  Close();
-  OpenWithoutAdopting();
-  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
-  Start();
-  Resume();
+  StartWithRoomForFiftyEvents();
   namenode_.reports.back()->Break();
   for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
   EXPECT_EQ(events().kept(), 50u);
@@ -124,12 +119,7 @@ TEST_F(LanesTest, EventsOfANamenodeThatIsLongAwayCollapseIntoAWalk) {
 
 // A slow NameNode, not an absent one: what is gone is noticed in the middle of a stream.
 TEST_F(LanesTest, EventThatFellOutOfTheLogWhileStreamingOpensTheStreamAgain) {
-  events_limit_ = 50;
-  Close();
-  OpenWithoutAdopting();
-  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
-  Start();
-  Resume();
+  StartWithRoomForFiftyEvents();
   namenode_.reports.back()->queued = 100;
   for (uint64_t i = 0; i < 100; ++i) Put(BlockId(kBlock.value() + 16 * i), 10);
   Run();
