@@ -6,6 +6,7 @@ stopping never hits a stranger that got an old pid. Ports are the usual ones whe
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -34,7 +35,9 @@ def start_time_of(pid):
     except OSError:
         return None
     fields = text[text.rindex(")") + 2:].split()  # The name before may hold blanks and parentheses.
-    return None if fields[0] in "ZX" else int(fields[19])
+    # One that was killed is a zombie as soon as its first thread has ended; until the last has, it holds its files and their locks.
+    ended = fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1)
+    return None if ended else int(fields[19])
 
 
 def boot_id():
@@ -73,6 +76,18 @@ class Process:
         if self.child is not None:
             self.child.poll()  # Reaps it.
         return self.pid is not None and start_time_of(self.pid) == self.start_time
+
+    def cpu_seconds(self):
+        """User and system seconds so far."""
+        text = pathlib.Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8")
+        fields = text[text.rindex(")") + 2:].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def metrics(self):
+        """What its /metrics says now, by series."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        return {name: float(value) for name, value in re.findall(r"^(cairn_\S+) (\S+)$", text, re.MULTILINE)}
 
     def signal(self, number):
         """Sends a signal to exactly this process; false if it is gone."""
