@@ -10,7 +10,6 @@ With --json: one object; `bounds` has an entry per case (limit null while none i
 
 import argparse
 import json
-import os
 import pathlib
 import shutil
 import statistics
@@ -39,13 +38,6 @@ def run_tool(*command):
     return json.loads(done.stdout)
 
 
-def cpu_of(process):
-    """User and system seconds of a process so far."""
-    text = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
-    fields = text[text.rindex(")") + 2:].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 class Ours:
     """A cluster of real processes, and load on it."""
 
@@ -54,11 +46,11 @@ class Ours:
         self.nodes = [self.cluster.processes[f"datanode{i + 1}"] for i in range(DATANODES)]
 
     def load(self, mode, streams, size, packet, directory):
-        before = [cpu_of(node) for node in self.nodes]
+        before = [node.cpu_seconds() for node in self.nodes]
         result = run_tool(TOOLS / "stream_load", mode, "--namenode", self.cluster.address("cairn"), "--streams", streams,
                           "--bytes", size, "--packet", packet, "--directory", directory)
         gib = streams * size / GIB
-        nodes = [(cpu_of(node) - b) / gib for node, b in zip(self.nodes, before)]
+        nodes = [(node.cpu_seconds() - b) / gib for node, b in zip(self.nodes, before)]
         client = result["client_cpu_seconds"] / gib
         return {"gib_per_s": gib / result["seconds"], "cpu_s_per_gib": client + sum(nodes), "client_cpu": client, "node_cpu": nodes}
 

@@ -11,7 +11,6 @@ restarts after a clean stop and after kill -9, bytes on disk. Delete: a large tr
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -19,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import time
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "deploy" / "dev"))
@@ -44,13 +42,6 @@ def tool(name, *arguments, **options):
     if done.returncode != 0:
         sys.exit(f"bench: {name} failed")
     return json.loads(done.stdout)
-
-
-def cpu_seconds(pid):
-    """User and system seconds of a process so far."""
-    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    fields = text[text.rindex(")") + 2:].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Namenode:
@@ -87,9 +78,7 @@ class Namenode:
         self.process.stop()
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.process.http_port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        return {name: float(value) for name, value in re.findall(r"^(cairn_\S+) (\S+)$", text, re.MULTILINE)}
+        return self.process.metrics()
 
     def settle(self, seconds=600):
         """Waits until what was deleted is reclaimed; the CPU seconds that took, and what is not done by then."""
@@ -99,7 +88,7 @@ class Namenode:
         return self.cpu_seconds() - before
 
     def cpu_seconds(self):
-        return cpu_seconds(self.process.pid)
+        return self.process.cpu_seconds()
 
     def resident_mib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "cairn/client_namenode.pb.h"
+#include "common/config.h"
 #include "common/env/env.h"
 #include "common/rpc/grpc_client.h"
 #include "tests/bench/load_layout.h"
@@ -56,9 +57,9 @@ struct Arguments {
 }
 
 HostPort ParseAddress(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) Die("an address is HOST:PORT, not \"" + text + "\"");
-  return {text.substr(0, colon), static_cast<uint16_t>(std::atoi(text.c_str() + colon + 1))};
+  const absl::StatusOr<HostPort> address = ParseHostPort(text);
+  if (!address.ok()) Die(std::string(address.status().message()));
+  return *address;
 }
 
 // Three DataNodes that have room and nothing else.

@@ -20,9 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 
-import nn_bench
 from nn_bench import ROOT, TOOLS, Report, tool
 
 sys.path.insert(0, str(ROOT / "deploy" / "dev"))
@@ -37,12 +35,6 @@ ROUNDS = 3
 FILES_OF_A_SIMULATED_DIRECTORY = 10_000  # nn_fill: 100 files in each of 100 directories.
 KEYS = {"dfs.heartbeat.interval": f"{HEARTBEAT_MS}ms", "dfs.replication": 3,
         "hadoop.user.group.static.mapping.overrides": "bench=supergroup"}
-
-
-def metrics_of(process):
-    with urllib.request.urlopen(f"http://127.0.0.1:{process.http_port}/metrics", timeout=30) as answer:
-        text = answer.read().decode()
-    return {name: float(value) for name, value in re.findall(r"^(cairn_\S+) (\S+)$", text, re.MULTILINE)}
 
 
 def quantile(buckets, q):
@@ -117,7 +109,7 @@ class Phase:
     def __init__(self, nodes):
         self.nodes = nodes
         self.begin = time.monotonic()
-        self.before = [buckets_of(metrics_of(node), "cairn_report_ack_lag_seconds") for node in nodes]
+        self.before = [buckets_of(node.metrics(), "cairn_report_ack_lag_seconds") for node in nodes]
         self.intervals = [[] for _ in nodes]
         self.stop = threading.Event()
         self.threads = [threading.Thread(target=self.sample, args=(i,)) for i in range(len(nodes))]
@@ -127,7 +119,7 @@ class Phase:
     def sample(self, i):
         # More often than there are heartbeats, so that none is missed; one that was late is seen more often.
         while not self.stop.wait(HEARTBEAT_MS / 3000):
-            self.intervals[i].append(metrics_of(self.nodes[i])["cairn_heartbeat_interval_seconds"] * 1e3)
+            self.intervals[i].append(self.nodes[i].metrics()["cairn_heartbeat_interval_seconds"] * 1e3)
 
     def long_enough(self):
         return time.monotonic() - self.begin >= (HEARTBEATS + 2) * HEARTBEAT_MS / 1e3
@@ -139,7 +131,7 @@ class Phase:
         worst_heartbeat = max(sorted(intervals)[int(0.99 * len(intervals))] for intervals in self.intervals)
         worst_report = 0.0
         for node, before in zip(self.nodes, self.before):
-            after = buckets_of(metrics_of(node), "cairn_report_ack_lag_seconds")
+            after = buckets_of(node.metrics(), "cairn_report_ack_lag_seconds")
             worst_report = max(worst_report, quantile({bound: after[bound] - before.get(bound, 0) for bound in after}, 0.99) * 1e3)
         return {"heartbeat_p99_ms": worst_heartbeat, "report_p99_ms": worst_report}
 
@@ -179,9 +171,9 @@ class Bench:
 
     def pending(self):
         """Replicas that are still to be deleted, wherever they wait, and trees that are still to be freed."""
-        namenode = metrics_of(self.namenode)
+        namenode = self.namenode.metrics()
         return (namenode["cairn_reclaim_works"] + namenode["cairn_reclaim_pending_blocks"]
-                + sum(metrics_of(node)["cairn_reclaim_pending_blocks"] for node in self.nodes))
+                + sum(node.metrics()["cairn_reclaim_pending_blocks"] for node in self.nodes))
 
     def settle(self):
         while self.pending() > 0:
@@ -189,11 +181,14 @@ class Bench:
         subprocess.run(["sync", "-f", str(self.cluster.folder)], check=False)
 
     def replicas(self):
-        return self.simulator.ask()["replicas"] + sum(metrics_of(node)["cairn_datanode_replicas"] for node in self.nodes)
+        return self.simulator.ask()["replicas"] + sum(node.metrics()["cairn_datanode_replicas"] for node in self.nodes)
+
+    def dfs(self, *arguments):
+        return subprocess.run([str(cluster.CAIRN), "dfs", *arguments], capture_output=True, text=True, check=False,
+                              env={"CAIRN_CONF": str(self.cluster.folder / "client.yaml"), "HADOOP_USER_NAME": "bench"})
 
     def delete(self, *paths):
-        done = subprocess.run([str(cluster.CAIRN), "dfs", "-rm", "-r", "-skipTrash", *paths], capture_output=True, text=True, check=False,
-                              env={"CAIRN_CONF": str(self.cluster.folder / "client.yaml"), "HADOOP_USER_NAME": "bench"})
+        done = self.dfs("-rm", "-r", "-skipTrash", *paths)
         if done.returncode != 0:
             sys.exit(f"bench: the deletion failed: {done.stderr.strip()}")
 
@@ -223,8 +218,7 @@ class Bench:
         return figures
 
     def closes(self, base):
-        done = subprocess.run([str(cluster.CAIRN), "dfs", "-count", base], capture_output=True, text=True, check=False,
-                              env={"CAIRN_CONF": str(self.cluster.folder / "client.yaml")})
+        done = self.dfs("-count", base)
         return int(done.stdout.split()[1]) if done.returncode == 0 else 0
 
     def line(self, name, f):
@@ -258,7 +252,7 @@ class Bench:
         self.report.bound("replicas deleted a second", middle(storms, "deleted") / middle(storms, "ended_after_s"), None)
 
     def walk(self):
-        cpu = lambda: nn_bench.cpu_seconds(self.namenode.pid)
+        cpu = lambda: self.namenode.cpu_seconds()
         time.sleep(3)
         before = cpu()
         time.sleep(5)
@@ -287,7 +281,7 @@ class Bench:
         self.cluster.start_process("namenode")
         tool("nn_load", "first", "--namenode", f"127.0.0.1:{self.cluster.ports['grpc']}")
         serving = time.monotonic() - began
-        while metrics_of(self.namenode).get('cairn_datanodes{state="live"}', 0) < 6:
+        while self.namenode.metrics().get('cairn_datanodes{state="live"}', 0) < 6:
             time.sleep(0.1)
         self.simulator.settle()
         resumed = time.monotonic() - began
