@@ -7,6 +7,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
 
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "common/fault_points.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "namenode/store/keys.h"
 #include "namenode/store/rocksdb_options.h"
 
 namespace cairn::namenode {
@@ -124,6 +126,8 @@ rocksdb::Options DatabaseOptions(const ReplicaStore::Options& options, Env* env)
   result.max_open_files = 512;
   result.info_log = options.simulated ? NoInfoLog() : ForwardingInfoLog();
   result.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  // A table of which a stretch is mostly tombstones is compacted at once.
+  result.table_properties_collector_factories.push_back(rocksdb::NewCompactOnDeletionCollectorFactory(4096, 2048));
   if (options.simulated) {  // Nothing that waits for another thread, and the same file operations from the same seed.
     result.max_file_opening_threads = 1;
     result.max_subcompactions = 1;
@@ -220,8 +224,11 @@ struct ReplicaStore::Impl {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<rocksdb::Iterator> Iterate(Table table, Reach reach = Reach::kDisk) const {
+  // Up to `end`, which the caller keeps while it is used; null: to the end of the table. Beyond what is asked for there may be the tombstones
+  // of a mass deletion, each of which an iterator without an end would step over.
+  std::unique_ptr<rocksdb::Iterator> Iterate(Table table, const rocksdb::Slice* end, Reach reach = Reach::kDisk) const {
     rocksdb::ReadOptions read_options;
+    read_options.iterate_upper_bound = end;
     if (reach == Reach::kMemory) read_options.read_tier = rocksdb::kBlockCacheTier;
     return std::unique_ptr<rocksdb::Iterator>(db->NewIterator(read_options, tables[table]));
   }
@@ -256,9 +263,10 @@ absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOf(BlockId block, 
   if (reach == Reach::kDisk) AssertMayBlock("ReplicaStore::ReplicasOf");
   std::vector<ReplicaRow> rows;
   const std::string first = ReplicaKey(block, StorageNumber(0));
-  const std::string_view prefix(first.data(), 8);
-  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica, reach);
-  for (it->Seek(first); it->Valid() && View(it->key()).substr(0, 8) == prefix; it->Next()) {
+  const std::string end = PrefixEnd(EncodeU64(block.value()));
+  const rocksdb::Slice end_slice(end);
+  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica, end.empty() ? nullptr : &end_slice, reach);
+  for (it->Seek(first); it->Valid(); it->Next()) {
     const ReplicaRow row = DecodeRow(block, StorageNumber(ReadBigEndian<uint32_t>(View(it->key()), 8)), View(it->value()));
     if (row.state != v1::REPLICA_STATE_UNSPECIFIED) {
       rows.push_back(row);
@@ -276,11 +284,11 @@ absl::StatusOr<std::vector<ReplicaRow>> ReplicaStore::ReplicasOn(StorageNumber s
   AssertMayBlock("ReplicaStore::ReplicasOn");
   std::vector<ReplicaRow> rows;
   const std::string from = ByStorageKey(storage, first);
-  const std::string_view prefix(from.data(), 4);
-  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kByStorage);
-  for (it->Seek(from); it->Valid() && rows.size() < limit && View(it->key()).substr(0, 4) == prefix; it->Next()) {
+  const std::string until = ByStorageKey(storage, end);
+  const rocksdb::Slice end_slice(until);
+  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kByStorage, &end_slice);
+  for (it->Seek(from); it->Valid() && rows.size() < limit; it->Next()) {
     const uint64_t block = ReadBigEndian<uint64_t>(View(it->key()), 4);
-    if (block >= end) break;
     rows.push_back(DecodeRow(BlockId(block), storage, View(it->value())));
   }
   RETURN_IF_ERROR(FromRocks(it->status(), fmt::format("reading storage {}", storage.value())));
@@ -297,7 +305,7 @@ std::vector<std::pair<StorageNumber, BlockId>> ReplicaStore::TakeDamaged() {
 absl::StatusOr<std::vector<BlockId>> ReplicaStore::BlocksFrom(BlockId from, size_t limit) const {
   AssertMayBlock("ReplicaStore::BlocksFrom");
   std::vector<BlockId> blocks;
-  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica);
+  std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kReplica, nullptr);
   for (it->Seek(ReplicaKey(from, StorageNumber(0))); it->Valid(); it->Next()) {
     const BlockId block(ReadBigEndian<uint64_t>(View(it->key()), 0));
     if (!blocks.empty() && blocks.back() == block) continue;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rocksdb/perf_context.h>
 
 #include "common/fault_points.h"
 #include "tests/testing/sim_world.h"
@@ -68,6 +69,24 @@ TEST_F(ReplicaStoreTest, RowsAreFoundByBlockAndByStorageInOrder) {
   ASSERT_TRUE(store->Write(std::move(batch)).ok());
   EXPECT_THAT(*store->ReplicasOf(BlockId(32)), ElementsAre(Row(32, 300)));
   EXPECT_THAT(*store->ReplicasOn(StorageNumber(2), 0, kNothingWalked, 10), ElementsAre(Row(16, 2), Row(256 * 16, 2)));
+}
+
+TEST_F(ReplicaStoreTest, ALookUpStepsOverNoTombstonesOfOtherBlocksOrStorages) {
+  std::unique_ptr<ReplicaStore> store = Open();
+  std::vector<ReplicaRow> rows;
+  for (uint64_t block = 16; block < 16 + 5000; ++block) rows.push_back(Row(block, 2));
+  rows.push_back(Row(16, 1));
+  Put(*store, rows);
+  ReplicaStore::Batch batch;
+  for (uint64_t block = 16; block < 16 + 5000; ++block) batch.Delete(StorageNumber(2), BlockId(block));
+  ASSERT_TRUE(store->Write(std::move(batch)).ok());
+  const auto& skipped = rocksdb::get_perf_context()->internal_delete_skipped_count;  // Of this thread.
+  const uint64_t before = skipped;
+  EXPECT_THAT(*store->ReplicasOf(BlockId(16)), ElementsAre(Row(16, 1)));
+  EXPECT_THAT(*store->ReplicasOf(BlockId(17)), IsEmpty());
+  EXPECT_THAT(*store->ReplicasOn(StorageNumber(1), 0, kNothingWalked, 10), ElementsAre(Row(16, 1)));
+  EXPECT_THAT(*store->ReplicasOn(StorageNumber(2), 100, 110, 10), IsEmpty());
+  EXPECT_LE(skipped - before, 20u);
 }
 
 TEST_F(ReplicaStoreTest, KillLosesNothingWritten) {
