@@ -11,6 +11,8 @@
 namespace cairn::namenode {
 namespace {
 
+constexpr size_t kMostInAGroup = 128;  // Entries of a directory whose listing is kept in memory.
+
 ResolvedInode ToResolved(const WalkedInode& inode) { return ResolvedInode{*inode.record, inode.parent, inode.name}; }
 
 absl::Status NoSuchInode(InodeId id) { return MakeError(ErrorKind::kNotFound, fmt::format("inode {} does not exist", id.value())); }
@@ -92,19 +94,34 @@ absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view pat
   }
   RETURN_IF_ERROR(caller.CheckTarget(walk, kReadRight | kExecuteRight));
   const InodeId directory = walk.last().id();
+  const auto add = [&](std::string_view key, const v1::INodeRecord& record) -> absl::Status {
+    const std::optional<InodeKeyParts> parts = ParseInodeKey(key);
+    if (!parts) return CorruptRow(Family::kInode, key, "does not parse");
+    listing.entries.push_back(ToFileStatus(record, std::string(parts->name)));
+    ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, record));
+    listing.entries.back().set_children(children);
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const std::shared_ptr<const RowGroup> group,
+                   view.GetGroup(ChildrenBegin(directory, {}), &ParseRowAs<v1::INodeRecord>, kMostInAGroup));
+  if (group != nullptr) {
+    const auto before = [](const auto& row, const std::string& key) { return row.first < key; };
+    auto row = std::lower_bound(group->rows.begin(), group->rows.end(), ChildrenBegin(directory, start_after), before);
+    for (; row != group->rows.end() && listing.entries.size() < limit; ++row)
+      RETURN_IF_ERROR(add(row->first, static_cast<const v1::INodeRecord&>(*row->second)));
+    listing.has_more = row != group->rows.end();
+    return listing;
+  }
   const auto cursor = view.Scan(Family::kInode, ChildrenBegin(directory, start_after), ChildrenEnd(directory));
   for (; cursor->Valid(); cursor->Next()) {
     if (listing.entries.size() == limit) {
       listing.has_more = true;
       break;
     }
-    const std::optional<InodeKeyParts> parts = ParseInodeKey(cursor->key());
     v1::INodeRecord record;
-    if (!parts || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
+    if (!record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
       return CorruptRow(Family::kInode, cursor->key(), "does not parse");
-    listing.entries.push_back(ToFileStatus(record, std::string(parts->name)));
-    ASSIGN_OR_RETURN(const uint64_t children, ChildrenOf(view, record));
-    listing.entries.back().set_children(children);
+    RETURN_IF_ERROR(add(cursor->key(), record));
   }
   RETURN_IF_ERROR(cursor->status());
   return listing;

@@ -155,6 +155,24 @@ class DatabaseView : public ReadView {
     if (cache != nullptr) cache->AddMessage(family, key, message, value.size(), index_);
     return message;
   }
+  absl::StatusOr<std::shared_ptr<const RowGroup>> GetGroup(std::string_view number, ParseRow parse, size_t most) const override {
+    RowCache* const cache = database_->cache.get();
+    if (cache == nullptr) return nullptr;
+    if (std::shared_ptr<const RowGroup> group = cache->FindGroup(number, index_)) return group;
+    auto group = std::make_shared<RowGroup>();
+    size_t bytes = 0;
+    DatabaseCursor cursor(database_, snapshot_, Family::kInode, tier_, number, PrefixEnd(std::string(number)));
+    for (; cursor.Valid(); cursor.Next()) {
+      if (group->rows.size() == most) return nullptr;
+      SharedMessage message = parse(cursor.value());
+      if (message == nullptr) return CorruptRow(Family::kInode, cursor.key(), "does not parse");
+      bytes += cursor.key().size() + cursor.value().size();
+      group->rows.emplace_back(cursor.key(), std::move(message));
+    }
+    RETURN_IF_ERROR(cursor.status());
+    cache->AddGroup(number, group, bytes, index_);
+    return group;
+  }
   std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const override {
     return std::make_unique<DatabaseCursor>(database_, snapshot_, family, tier_, begin, end);
   }

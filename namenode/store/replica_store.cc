@@ -224,8 +224,8 @@ struct ReplicaStore::Impl {
     return absl::OkStatus();
   }
 
-  // Up to `end`, which the caller keeps while it is used; null: to the end of the table. Beyond what is asked for there may be the tombstones
-  // of a mass deletion, each of which an iterator without an end would step over.
+  // Up to `end`, which the caller keeps while it is used; null: to the end of the table. Beyond what is asked for there may be the
+  // tombstones of a mass deletion, each of which an iterator without an end would step over.
   std::unique_ptr<rocksdb::Iterator> Iterate(Table table, const rocksdb::Slice* end, Reach reach = Reach::kDisk) const {
     rocksdb::ReadOptions read_options;
     read_options.iterate_upper_bound = end;

@@ -99,6 +99,33 @@ void RowCache::AddEntry(Family family, std::string_view key, Entry entry) {
   Age(shard);
 }
 
+std::shared_ptr<const RowGroup> RowCache::FindGroup(std::string_view number, uint64_t index) {
+  Shard& shard = ShardOf(number);
+  const MutexLock lock(shard.mu);
+  if (const auto group = shard.young.groups.find(number); group != shard.young.groups.end())
+    return group->second.since <= index ? group->second.rows : nullptr;
+  const auto group = shard.old.groups.find(number);
+  if (group == shard.old.groups.end() || group->second.since > index) return nullptr;
+  std::shared_ptr<const RowGroup> found = group->second.rows;
+  shard.old.bytes -= group->second.bytes;
+  shard.young.bytes += group->second.bytes;
+  shard.young.groups.insert_or_assign(number, std::move(group->second));
+  shard.old.groups.erase(group);
+  Age(shard);
+  return found;
+}
+
+void RowCache::AddGroup(std::string_view number, std::shared_ptr<const RowGroup> group, size_t serialized_bytes, uint64_t index) {
+  const size_t bytes = kEntryOverhead + (group->rows.size() * kMessageOverhead) + (2 * serialized_bytes);
+  Shard& shard = ShardOf(number);
+  const MutexLock lock(shard.mu);
+  if (newest_.load() != index) return;  // As in AddEntry.
+  EraseGroup(shard, Family::kInode, number);
+  shard.young.bytes += bytes;
+  shard.young.groups.emplace(number, Group{.rows = std::move(group), .since = index, .bytes = bytes});
+  Age(shard);
+}
+
 void RowCache::Begin(uint64_t index) { newest_.store(index); }
 
 void RowCache::Put(Family family, std::string_view key, std::string_view value) {
@@ -113,6 +140,7 @@ void RowCache::PutEntry(Family family, std::string_view key, Entry entry) {
   if (!Keeps(family)) return;
   Shard& shard = ShardOf(key);
   const MutexLock lock(shard.mu);
+  EraseGroup(shard, family, key);
   Insert(shard, family, key, std::move(entry));
   Age(shard);
 }
@@ -121,6 +149,7 @@ void RowCache::Delete(Family family, std::string_view key) {
   if (!Keeps(family)) return;
   Shard& shard = ShardOf(key);
   const MutexLock lock(shard.mu);
+  EraseGroup(shard, family, key);
   Erase(shard, family, key);
 }
 
@@ -131,6 +160,12 @@ void RowCache::DeleteRange(Family family, std::string_view begin, std::string_vi
     absl::erase_if(generation.rows[number], [&](const auto& row) {
       if (row.first < begin || (!end.empty() && row.first >= end)) return false;
       generation.bytes -= Cost(row.first, row.second);
+      return true;
+    });
+    if (family != Family::kInode) return;
+    absl::erase_if(generation.groups, [&](const auto& group) {
+      if (group.first < begin.substr(0, kPrefixBytes) || (!end.empty() && group.first >= end)) return false;
+      generation.bytes -= group.second.bytes;
       return true;
     });
   };
@@ -174,6 +209,17 @@ void RowCache::Erase(Shard& shard, Family family, std::string_view key) {
     if (row == generation->rows[number].end()) continue;
     generation->bytes -= Cost(key, row->second);
     generation->rows[number].erase(row);
+  }
+}
+
+void RowCache::EraseGroup(Shard& shard, Family family, std::string_view key) {
+  if (family != Family::kInode) return;
+  for (Generation* generation : {&shard.young, &shard.old}) {
+    if (generation->groups.empty()) continue;
+    const auto group = generation->groups.find(key.substr(0, kPrefixBytes));
+    if (group == generation->groups.end()) continue;
+    generation->bytes -= group->second.bytes;
+    generation->groups.erase(group);
   }
 }
 

@@ -29,6 +29,9 @@ namespace cairn::namenode {
 // its children looks at one shard. A shard has two generations: rows go into the young one, and an old row that is asked for goes back to
 // it; when the young one holds half of the bytes, the old one is dropped and it takes its place.
 //
+// The children of a small directory are kept a second time, as one group, so that a listing asks nothing else. A change of any of them ends
+// the group.
+//
 // The Finds and Adds are thread-safe. The writer alone calls Begin, Put, Delete and DeleteRange, after the batch was written and before its
 // state is published.
 class RowCache {
@@ -45,6 +48,11 @@ class RowCache {
   // A row as it was read from the state of batch `index`.
   void Add(Family family, std::string_view key, std::string_view value, uint64_t index);
   void AddMessage(Family family, std::string_view key, SharedMessage message, size_t serialized_bytes, uint64_t index);
+
+  // All rows of kInode that begin with `number`, as of batch `index`; null if they are not here as a group.
+  std::shared_ptr<const RowGroup> FindGroup(std::string_view number, uint64_t index);
+  // Those rows as they were read from the state of batch `index`, of that many bytes.
+  void AddGroup(std::string_view number, std::shared_ptr<const RowGroup> group, size_t serialized_bytes, uint64_t index);
 
   // Batch `index` was written; its effects follow.
   void Begin(uint64_t index);
@@ -64,8 +72,14 @@ class RowCache {
     size_t bytes = 0;  // That the value or the message takes, about.
   };
   using Rows = absl::flat_hash_map<std::string, Entry, KeyHash, std::equal_to<>>;
+  struct Group {
+    std::shared_ptr<const RowGroup> rows;
+    uint64_t since = 0;
+    size_t bytes = 0;
+  };
   struct Generation {
     std::array<Rows, kFamilyCount> rows;
+    absl::flat_hash_map<std::string, Group, KeyHash, std::equal_to<>> groups;  // By number.
     size_t bytes = 0;
   };
   struct Shard {
@@ -85,6 +99,8 @@ class RowCache {
   static Entry* Insert(Shard& shard, Family family, std::string_view key, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
   void Age(Shard& shard) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
   static void Erase(Shard& shard, Family family, std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
+  // The group that the row belongs to.
+  static void EraseGroup(Shard& shard, Family family, std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mu);
 
   const size_t max_generation_bytes_;  // Of a shard.
   std::atomic<uint64_t> newest_;       // Index of the last batch written.

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <google/protobuf/message_lite.h>
 
@@ -28,6 +30,11 @@ using SharedMessage = std::shared_ptr<const google::protobuf::MessageLite>;
 // Makes the message of a row; null if the bytes are none. A family has one kind of message.
 using ParseRow = SharedMessage (*)(std::string_view bytes);
 
+// The rows of a family whose keys begin with one number, in key order: a directory's children.
+struct RowGroup {
+  std::vector<std::pair<std::string, SharedMessage>> rows;  // Whole keys; messages are never null.
+};
+
 // Rows of a range in key order. Views stay valid until Next. Not thread-safe.
 class Cursor {
  public:
@@ -47,6 +54,9 @@ class ReadView {
   virtual absl::StatusOr<std::optional<std::string>> Get(Family family, std::string_view key) const = 0;
   // The row as a message, which views that keep rows in memory parse once for all readers; null if there is no such row.
   virtual absl::StatusOr<SharedMessage> GetMessage(Family family, std::string_view key, ParseRow parse) const;
+  // The rows of kInode whose keys begin with `number` (8 bytes), if this view keeps groups in memory and there are at most `most`; else
+  // null.
+  virtual absl::StatusOr<std::shared_ptr<const RowGroup>> GetGroup(std::string_view number, ParseRow parse, size_t most) const;
   // [begin, end); an empty `end` means to the end of the family.
   virtual std::unique_ptr<Cursor> Scan(Family family, std::string_view begin, std::string_view end) const = 0;
 };

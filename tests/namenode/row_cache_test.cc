@@ -1,10 +1,12 @@
 #include "namenode/store/row_cache.h"
 
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "cairn/namespace.pb.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
@@ -98,6 +100,87 @@ TEST(RowCache, ARowOfTheOldGenerationIsChangedInPlace) {
   cache.Begin(3);
   cache.Delete(Family::kInode, "key00000-a");
   EXPECT_EQ(Find(cache, "key00000-a", 3), "(none)");
+}
+
+std::shared_ptr<const RowGroup> GroupOf(const std::string& key) {
+  auto group = std::make_shared<RowGroup>();
+  group->rows.emplace_back(key, std::make_shared<v1::INodeRecord>());
+  return group;
+}
+
+// Of one directory, read as of batch 1; and of its neighbour.
+struct Groups {
+  Groups() {
+    cache.AddGroup(EncodeU64(7), GroupOf(InodeKey(InodeId(7), "a")), 100, 1);
+    cache.AddGroup(EncodeU64(8), GroupOf(InodeKey(InodeId(8), "a")), 100, 1);
+  }
+  bool Has(uint64_t number, uint64_t index) { return cache.FindGroup(EncodeU64(number), index) != nullptr; }
+
+  RowCache cache{kMuch, 1};
+};
+
+TEST(RowCache, AGroupIsThereUntilOneOfItsRowsChanges) {
+  Groups put;
+  EXPECT_TRUE(put.Has(7, 1));
+  EXPECT_FALSE(put.Has(7, 0));  // A state before it was read.
+  EXPECT_FALSE(put.Has(9, 1));
+  put.cache.Begin(2);
+  put.cache.Put(Family::kInode, InodeKey(InodeId(7), "b"), "row");
+  EXPECT_FALSE(put.Has(7, 1));
+  EXPECT_FALSE(put.Has(7, 2));
+  EXPECT_TRUE(put.Has(8, 2));
+
+  Groups put_message;
+  put_message.cache.Begin(2);
+  put_message.cache.PutMessage(Family::kInode, InodeKey(InodeId(7), "a"), std::make_shared<v1::INodeRecord>(), 10);
+  EXPECT_FALSE(put_message.Has(7, 2));
+  EXPECT_TRUE(put_message.Has(8, 2));
+
+  Groups removed;
+  removed.cache.Begin(2);
+  removed.cache.Delete(Family::kInode, InodeKey(InodeId(7), "a"));
+  EXPECT_FALSE(removed.Has(7, 2));
+  EXPECT_TRUE(removed.Has(8, 2));
+
+  Groups range;
+  range.cache.Begin(2);
+  range.cache.DeleteRange(Family::kInode, ChildrenBegin(InodeId(7), ""), ChildrenEnd(InodeId(7)));
+  EXPECT_FALSE(range.Has(7, 2));
+  EXPECT_TRUE(range.Has(8, 2));
+
+  Groups wide;
+  wide.cache.Begin(2);
+  wide.cache.DeleteRange(Family::kInode, InodeKey(InodeId(7), "k"), "");
+  EXPECT_FALSE(wide.Has(7, 2));
+  EXPECT_FALSE(wide.Has(8, 2));
+
+  Groups other_family;
+  other_family.cache.Begin(2);
+  other_family.cache.Put(Family::kUsage, UsageKey(InodeId(7)), "row");
+  EXPECT_TRUE(other_family.Has(7, 2));
+}
+
+TEST(RowCache, AGroupThatWasReadBeforeAChangeIsNotTaken) {
+  RowCache cache(kMuch, 1);
+  cache.Begin(2);
+  cache.AddGroup(EncodeU64(7), GroupOf(InodeKey(InodeId(7), "a")), 100, 1);
+  EXPECT_EQ(cache.FindGroup(EncodeU64(7), 2), nullptr);
+  EXPECT_EQ(cache.bytes(), 0u);
+}
+
+TEST(RowCache, GroupsAreCountedAndMakeRoom) {
+  RowCache cache(1 << 20, 1);
+  for (uint64_t number = 0; number < 10'000; ++number) {
+    cache.AddGroup(EncodeU64(number), GroupOf(InodeKey(InodeId(number), "a")), 500, 1);
+    ASSERT_LE(cache.bytes(), size_t{1 << 20} + 64 * 2000);
+    if (number % 10 == 0) {
+      ASSERT_NE(cache.FindGroup(EncodeU64(0), 1), nullptr) << number;
+    }
+  }
+  EXPECT_EQ(cache.FindGroup(EncodeU64(1), 1), nullptr);
+  cache.Begin(2);
+  cache.DeleteRange(Family::kInode, InodeKey(InodeId(0), ""), "");
+  EXPECT_EQ(cache.bytes(), 0u);
 }
 
 TEST(RowCache, SomeFamiliesAreNotKept) {
