@@ -267,7 +267,13 @@ class SimFile final : public File {
     MutexLock lock(disk_->mu);
     return node_->data.allocated_bytes();
   }
-  void WriteBehind(uint64_t, uint64_t, bool) override {}
+  void WriteBehind(uint64_t offset, uint64_t length, bool drop) override {
+    if (!drop || !*alive_) return;
+    MutexLock lock(disk_->mu);
+    const uint64_t allocated = node_->data.allocated_bytes();
+    node_->data.Drop(offset, length);
+    disk_->used += node_->data.allocated_bytes() - allocated;
+  }
   int descriptor() const override { return -1; }
   const std::string& path() const override { return path_; }
 

@@ -40,7 +40,7 @@ class SimDisk {
   // Changes one byte of a file, silently, in the cache and on the disk.
   absl::Status FlipByte(const std::string& path, uint64_t offset);
   // Asked before every operation; an error that it returns is the operation's result. A kSync that fails so leaves what was
-  // unsynced undurable for ever, as on Linux. It must not call the disk.
+  // unsynced undurable for ever, as on Linux; readers see it still, until its pages are dropped. It must not call the disk.
   using FaultHook = std::function<absl::Status(Op op, const std::string& path)>;
   void SetFaultHook(FaultHook hook);
   // The next sync of a file whose path begins so fails.

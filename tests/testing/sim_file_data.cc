@@ -159,6 +159,26 @@ void SimFileData::FailSync() {
   }
 }
 
+void SimFileData::Drop(uint64_t offset, uint64_t length) {
+  const uint64_t first = (offset + kPageBytes - 1) / kPageBytes;
+  for (auto next = unsynced_pages_.lower_bound(first); next != unsynced_pages_.end();) {
+    auto found = pages_.find(*next);
+    Page& page = found->second;
+    if (length != 0 && (found->first + 1) * kPageBytes > offset + length) break;
+    if (page.doomed != page.unsynced) {
+      ++next;
+      continue;
+    }
+    if (page.now) --allocated_pages_;
+    if (page.durable) ++allocated_pages_;
+    page.now = std::move(page.durable);
+    page.unsynced = 0;
+    page.doomed = 0;
+    next = unsynced_pages_.erase(next);
+    if (!page.now) pages_.erase(found);
+  }
+}
+
 void SimFileData::PowerCut(Random& random) {
   enum Fate { kLoseAll, kKeepAll, kKeepAny, kKeepPrefix };
   const auto fate = static_cast<Fate>(random.Below(4));

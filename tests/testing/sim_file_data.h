@@ -32,6 +32,9 @@ class SimFileData {
   void Sync();
   // A sync that failed: what was unsynced is never written, whatever later syncs say, until it is written anew. As Linux does.
   void FailSync();
+  // Lets go of the clean pages of a range (length 0: to the end), as a hint that Linux would take. What a failed sync gave up was shown
+  // until now, though the disk never got it: pages with nothing else unsynced then read as the disk has them.
+  void Drop(uint64_t offset, uint64_t length);
   // Keeps what was synced and any subset of the rest.
   void PowerCut(Random& random);
   // Changes a byte, here and on the disk.
