@@ -1,5 +1,6 @@
 #include "common/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -39,6 +40,29 @@ std::vector<std::string> SplitList(std::string_view text) {
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
   return items;
+}
+
+// By its letters only: what is a link nobody asks.
+std::string PlainPath(std::string_view path) {
+  const bool absolute = path.starts_with('/');
+  std::vector<std::string_view> names;
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name != ".." || (!absolute && (names.empty() || names.back() == ".."))) {
+      names.push_back(name);
+    } else if (!names.empty()) {
+      names.pop_back();
+    }
+  }
+  std::string plain;
+  for (const std::string_view name : names) {
+    if (absolute || !plain.empty()) plain += '/';
+    plain += name;
+  }
+  return plain.empty() ? absolute ? "/" : "." : plain;
 }
 
 template <class Int>
@@ -213,6 +237,7 @@ std::vector<std::string> Config::GetDirectories(std::string_view key) const {
   for (std::string& directory : directories) {
     if (directory.starts_with('[')) directory.erase(0, directory.find(']') + 1);
     if (directory.starts_with("file://")) directory.erase(0, 7);
+    directory = PlainPath(directory);
   }
   return directories;
 }

@@ -80,7 +80,8 @@ class Config {
   absl::Duration GetDuration(std::string_view key) const;
   std::string GetString(std::string_view key) const;  // kString and kChoice.
   std::vector<std::string> GetList(std::string_view key) const;
-  // A kList of directories: "file://" and a storage type such as "[SSD]" before a path are taken off.
+  // A kList of directories: "file://" and a storage type such as "[SSD]" before a path are taken off, and a path is written one way only:
+  // without "//", "." and "..", and no "/" at its end.
   std::vector<std::string> GetDirectories(std::string_view key) const;
   // A kAddress; nothing if it is empty. Needs common/env/network.h.
   std::optional<HostPort> GetAddress(std::string_view key) const;

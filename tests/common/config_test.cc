@@ -101,6 +101,14 @@ TEST(Config, DefaultsAreHdfssExceptWhereCheckpointsNeedBetter) {
   EXPECT_EQ(config.OriginOf("dfs.blocksize"), "default");
 }
 
+TEST(Config, DirectoryIsWrittenOneWayOnly) {
+  Config config;
+  const std::string text = "/d2,/d2/,/d2/../d2,//d2//,/d2/./,/d1/x/../../d2,[SSD]file:///d2/,/,/..,a/./b/,../a/,./,a/..,../../c";
+  ASSERT_TRUE(config.Set("dfs.datanode.data.dir", text, "-D").ok());
+  EXPECT_THAT(config.GetDirectories("dfs.datanode.data.dir"),
+              ElementsAre("/d2", "/d2", "/d2", "/d2", "/d2", "/d2", "/d2", "/", "/", "a/b", "../a", ".", ".", "../../c"));
+}
+
 TEST(Config, ReadsYaml) {
   Config config;
   const absl::Status status = config.AddYaml(
