@@ -216,7 +216,10 @@ void DatanodeRegistry::SetFloor(StorageNumber number, Incarnation incarnation, u
 void DatanodeRegistry::SetStorageState(StorageNumber number, v1::StorageState state) {
   MutexLock lock(mu_);
   const auto owner = owners_.find(number);
-  if (owner != owners_.end()) owner->second.storage->reported = state;
+  if (owner == owners_.end()) return;
+  v1::StorageState& reported = owner->second.storage->reported;
+  // That it cannot be read says nothing new of one that is gone: its rows would count again.
+  if (state != v1::UNAVAILABLE || reported < v1::FAILED) reported = state;
 }
 
 DatanodeRegistry::Changes DatanodeRegistry::Sweep() {

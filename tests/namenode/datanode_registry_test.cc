@@ -135,6 +135,18 @@ TEST_F(DatanodeRegistryTest, ProcessThatKnewThisEpochFromTheStartNeedsNoMark) {
   EXPECT_FALSE(registry_.StandingOf(StorageNumber(1))->marked);
 }
 
+TEST_F(DatanodeRegistryTest, StorageThatIsGoneDoesNotBecomeOneThatIsOnlyUnavailable) {
+  ASSERT_TRUE(Register(Request("u", 1, "h", "s")).ok());
+  for (const int gone : {v1::FAILED, v1::REMOVED}) {
+    registry_.SetStorageState(StorageNumber(1), static_cast<v1::StorageState>(gone));
+    registry_.SetStorageState(StorageNumber(1), v1::UNAVAILABLE);
+    EXPECT_EQ(registry_.StandingOf(StorageNumber(1))->state, gone);
+  }
+  registry_.SetStorageState(StorageNumber(1), v1::HEALTHY);
+  registry_.SetStorageState(StorageNumber(1), v1::UNAVAILABLE);
+  EXPECT_EQ(registry_.StandingOf(StorageNumber(1))->state, v1::UNAVAILABLE);
+}
+
 TEST_F(DatanodeRegistryTest, WorseOfStreamAndHeartbeatIsTheStorageState) {
   ASSERT_TRUE(Register(Request("u", 1, "h", "s")).ok());
   registry_.SetStorageState(StorageNumber(1), v1::FAILED);
