@@ -83,4 +83,9 @@ Reconfiguration::Outcome Reconfiguration::last() const {
   return last_;
 }
 
+Config Reconfiguration::current() const {
+  const MutexLock lock(mu_);
+  return current_;
+}
+
 }  // namespace cairn

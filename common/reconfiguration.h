@@ -44,6 +44,8 @@ class Reconfiguration {
 
   Outcome Reload() ABSL_LOCKS_EXCLUDED(mu_);
   Outcome last() const ABSL_LOCKS_EXCLUDED(mu_);
+  // With the reloadable keys as they were last taken over.
+  Config current() const ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<std::string> ReloadableKeys() const;
   // As it is told to operators.
   static void Fill(const Outcome& outcome, v1::ReconfigureResponse* response);

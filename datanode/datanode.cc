@@ -251,6 +251,15 @@ absl::Status Datanode::Ready() const {
   return absl::OkStatus();
 }
 
+void Datanode::Reconfigure() {
+  if (reconfigure_ == nullptr) return;
+  v1::ReconfigureRequest request;
+  request.set_action(v1::ReconfigureRequest::START);
+  reconfigure_->Call(std::move(request), [](absl::StatusOr<v1::ReconfigureResponse> response) {
+    IgnoreError(response.status(), "what was refused is in the log already");
+  });
+}
+
 void Datanode::Stop() {
   if (std::exchange(stopped_, true)) return;
   if (admin_served_ && options_.peers.withdraw) options_.peers.withdraw();

@@ -95,6 +95,9 @@ class Datanode {
   const NamenodeLanes& lanes() const { return *lanes_; }
   const EventLog& events() const { return *events_; }
   const BlockRecoveries& recoveries() const { return *recoveries_; }
+  // Reads the configuration anew, as `dfsadmin -reconfig` does; what came of it is in the log, and in its status. At once; any thread, not
+  // beside Stop. Nothing without `reconfiguration`.
+  void Reconfigure();
   // Ends transfers and lanes, closes the volumes cleanly. Blocks; idempotent.
   void Stop();
 

@@ -80,7 +80,7 @@ int Serve(const DaemonSetup& setup, Env* env) {
 
   log::Info("transfers on {}, gRPC on {}, HTTP on {}, NameNode {}", (*datanode)->transfer_address().ToString(),
             (*datanode)->admin_address().ToString(), (*http)->local().ToString(), namenode.ToString());
-  const std::string signal = WaitForTermination();
+  const std::string signal = WaitForTermination([&datanode] { (*datanode)->Reconfigure(); });
   log::Info("{}: stopping", signal);
   http->reset();
   (*datanode)->Stop();
@@ -93,7 +93,7 @@ int Serve(const DaemonSetup& setup, Env* env) {
 }  // namespace cairn::datanode
 
 int main(int argc, char** argv) {
-  cairn::BlockTerminationSignals();
+  cairn::BlockTerminationSignals(/*hangup_too=*/true);
   int exit_code = 0;
   const cairn::DaemonDescription description{cairn::datanode::kProgram, "A DataNode of a Cairn cluster.", false};
   std::optional<cairn::DaemonSetup> setup = cairn::SetUpDaemon(argc, argv, description, &exit_code);

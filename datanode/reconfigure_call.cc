@@ -80,7 +80,9 @@ void ReconfigureCall::Call(v1::ReconfigureRequest request, api::Done<v1::Reconfi
     }
     const Reconfiguration::Outcome outcome = reconfiguration_->Reload();
     volume_error_.clear();
-    if (pending_ == nullptr) return done(Answer(outcome));
+    if (!outcome.status.ok()) return done(Answer(outcome));
+    // Also when nothing has changed: what could not be done the last time may be possible now.
+    if (pending_ == nullptr) Take(reconfiguration_->current());
     // The store's threads end after this object's executor, so that the answer finds it, or nobody waits any more.
     std::exchange(pending_, nullptr)->WhenFinished([this, outcome, done = std::move(done)](absl::Status status) mutable {
       executor_->Post([this, outcome, status = std::move(status), done = std::move(done)]() mutable {

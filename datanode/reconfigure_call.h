@@ -11,9 +11,10 @@
 
 namespace cairn::datanode {
 
-// `dfsadmin -reconfig datanode ...`: reads the configuration anew, and takes over what may change while the node runs: its directories, and
-// the pace of deletion and of the scan. START is answered when volumes have been added and drained; what could not be done is its error,
-// and STATUS says it again. On an executor of its own, since files are read and disks may be slow. Thread-safe.
+// `dfsadmin -reconfig datanode ...`, or SIGHUP: reads the configuration anew, and takes over what may change while the node runs: its
+// directories, and the pace of deletion and of the scan. START is answered when volumes have been added and drained; what could not be done
+// is its error, and STATUS says it again. Each START tries all of the directories, so one that failed may be repeated. On an
+// executor of its own, since files are read and disks may be slow. Thread-safe.
 class ReconfigureCall {
  public:
   // All outlive this.

@@ -1,0 +1,82 @@
+#include "datanode/reconfigure_call.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "common/error.h"
+#include "tests/testing/matchers.h"
+#include "tests/testing/sim_world.h"
+
+namespace cairn::datanode {
+namespace {
+
+using cairn::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class Volumes : public ChangeableVolumes {
+ public:
+  void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) override {
+    asked.push_back(std::move(directories));
+    done(result);
+  }
+  void SetPace(const DeleterOptions& deleter, const ScannerOptions&) override { unlinks_per_second = deleter.unlinks_per_second; }
+
+  std::vector<std::vector<std::string>> asked;
+  absl::Status result;
+  double unlinks_per_second = 0;
+};
+
+class ReconfigureCallTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Config> Load() {
+    Config config;
+    if (absl::Status status = config.AddYaml(file_, "cairn.yaml"); !status.ok()) return status;
+    return config;
+  }
+  v1::ReconfigureResponse Start() {
+    v1::ReconfigureRequest request;
+    request.set_action(v1::ReconfigureRequest::START);
+    std::optional<absl::StatusOr<v1::ReconfigureResponse>> answer;
+    call_.Call(std::move(request), [&answer](absl::StatusOr<v1::ReconfigureResponse> response) { answer = std::move(response); });
+    EXPECT_TRUE(world_.RunUntil([&answer] { return answer.has_value(); }, absl::Seconds(1)));
+    EXPECT_THAT(*answer, IsOk());
+    return **answer;
+  }
+
+  cairn::testing::SimWorld world_{{.seed = 1}};
+  cairn::testing::SimProcess* process_ = world_.AddMachine("datanode")->StartProcess();
+  std::string file_ = "dfs.datanode.data.dir: /a\n";
+  Volumes volumes_;
+  Reconfiguration reconfiguration_{*Load(), [this] { return Load(); }, &process_->clock(), Reconfiguration::Daemon::kDatanode};
+  ReconfigureCall call_{process_, &reconfiguration_, &volumes_};
+};
+
+TEST_F(ReconfigureCallTest, ChangeThatFailedIsTriedAgainThoughTheFileIsTheSame) {
+  file_ = "dfs.datanode.data.dir: /a,/b/,/c/../d\ncairn.datanode.delete.unlinks-per-second: 7\n";
+  volumes_.result = MakeError(ErrorKind::kInvalidArgument, "/b: its disk is not mounted");
+  const v1::ReconfigureResponse failed = Start();
+  EXPECT_THAT(failed.error(), HasSubstr("not mounted"));
+  EXPECT_THAT(failed.changes(), SizeIs(2));
+  EXPECT_EQ(volumes_.unlinks_per_second, 7);
+  volumes_.result = absl::OkStatus();
+  const v1::ReconfigureResponse again = Start();
+  EXPECT_EQ(again.error(), "");
+  EXPECT_THAT(again.changes(), IsEmpty());
+  EXPECT_THAT(volumes_.asked, ElementsAre(ElementsAre("/a", "/b", "/d"), ElementsAre("/a", "/b", "/d")));
+}
+
+TEST_F(ReconfigureCallTest, FileThatIsRefusedChangesNothing) {
+  file_ = "dfs.datanode.data.dir: /b\nno.such.key: 1\n";
+  EXPECT_THAT(Start().error(), HasSubstr("no.such.key"));
+  EXPECT_THAT(volumes_.asked, IsEmpty());
+}
+
+}  // namespace
+}  // namespace cairn::datanode
