@@ -30,7 +30,7 @@ class File {
   virtual absl::Status PunchHole(uint64_t offset, uint64_t length) = 0;
   virtual absl::StatusOr<uint64_t> Size() = 0;
   virtual absl::StatusOr<uint64_t> AllocatedBytes() = 0;
-  // Starts write-back of a range and, with drop, asks for its pages to be let go. A hint.
+  // Starts write-back of a range (length 0: to the end of the file) and, with drop, asks for its pages to be let go. A hint.
   virtual void WriteBehind(uint64_t offset, uint64_t length, bool drop) = 0;
   // Descriptor for sendfile; -1 in simulation. Only common/env uses it.
   virtual int descriptor() const = 0;

@@ -95,7 +95,7 @@ void CommandLane::GrantCredit(bool all) {
   if (sink_ == nullptr) return;
   const uint64_t invalidations_out = granted_invalidations_ + reclaim_.size();
   const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_ + recoveries_;
-  const bool long_backlog = store_->pending_deletion_blocks() >= options_.max_backlog;
+  const bool long_backlog = store_->deletion_backlog() >= options_.max_backlog;
   if (long_backlog && backlog_timer_ == 0) {
     backlog_timer_ = executor_->PostAt(executor_->clock().Now() + options_.backlog_check, [this] {
       backlog_timer_ = 0;

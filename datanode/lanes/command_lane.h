@@ -19,11 +19,12 @@ namespace cairn::datanode {
 // Pulls commands on credit and carries them out: control before repair before reclaim, from three queues that credit bounds.
 //
 // An invalidation takes the replica out of the map and hands its file to the volume's deleter, so even a million of them cost this lane
-// memory operations only; its outcome (DROPPED, KEPT) goes by the report stream. While a long backlog of files waits to be unlinked, no
-// more credit is given for invalidations: the rest waits with the NameNode, which counts it. Reclaim runs in small parts, so that a control
-// command waits for none of it. A command of a lower epoch than we have met, or for another incarnation, is void and answered so; one of a
-// higher epoch waits until the registration lane has adopted that epoch. Queued commands outlive a broken stream: the NameNode waits for
-// their outcomes. Calls from any thread; everything else on its executor, which must be gone (after Close) before this is.
+// memory operations only; its outcome (DROPPED, KEPT) goes by the report stream. While a long backlog of files waits to be unlinked on
+// every volume, no more credit is given for invalidations: the rest waits with the NameNode, which counts it. One volume alone, which may
+// hang, does not hold up the others. Reclaim runs in small parts, so that a control command waits for none of it. A command of a lower
+// epoch than we have met, or for another incarnation, is void and answered so; one of a higher epoch waits until the registration lane has
+// adopted that epoch. Queued commands outlive a broken stream: the NameNode waits for their outcomes. Calls from any thread; everything
+// else on its executor, which must be gone (after Close) before this is.
 class CommandLane {
  public:
   struct Options {

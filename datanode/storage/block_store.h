@@ -166,8 +166,9 @@ class BlockStore {
   virtual void MarkEpoch(Epoch epoch) = 0;
 
   // One step of a walk of `storage_uuid`, downward from `end_id` (exclusive): numbers a RANGE event, inside the critical section of the ids
-  // it covers, of at most 1,024 replicas. Returns where the next step begins (0: done). An unavailable storage numbers
-  // STORAGE_STATE_CHANGED instead and is done.
+  // it covers, of at most 1,024 replicas. Returns where the next step begins (0: done). A storage that was taken out (REMOVED) or
+  // that is not here or has failed (FAILED) numbers STORAGE_STATE_CHANGED instead and is done: nothing is ever stated of it, least of all
+  // that it is empty.
   virtual uint64_t WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) = 0;
   // The full list of [first_id, end_id) as a new RANGE event with expanded = true.
   virtual void ExpandRange(const std::string& storage_uuid, uint64_t first_id, uint64_t end_id, uint64_t walk) = 0;
@@ -176,6 +177,9 @@ class BlockStore {
   virtual uint64_t pending_deletion_blocks() const = 0;
   virtual uint64_t pending_deletion_bytes() const = 0;
   virtual absl::Duration oldest_pending_deletion() const = 0;
+  // What of them speaks against more: each volume may hold its share of a backlog, and one that hangs only its own, so this is the
+  // shortest of the volumes that work, times how many these are.
+  virtual uint64_t deletion_backlog() const { return pending_deletion_blocks(); }
   // Work that waits for the disks: of all volumes together, and the oldest of it.
   struct DiskQueue {
     size_t depth = 0;

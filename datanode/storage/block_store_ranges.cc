@@ -27,6 +27,14 @@ v1::ReplicaEntry EntryOf(BlockId id, const ReplicaRecord& record) {
   return entry;
 }
 
+void AppendState(EventLog* events, const std::string& storage_uuid, v1::StorageState state) {
+  v1::ReportEvent event;
+  event.set_type(v1::STORAGE_STATE_CHANGED);
+  event.set_storage_uuid(storage_uuid);
+  event.set_storage_state(state);
+  events->Append(std::move(event));
+}
+
 void AppendRange(Volume* volume, v1::ReportRange range) {
   v1::ReportEvent event;
   event.set_type(v1::RANGE);
@@ -93,29 +101,30 @@ void FileBlockStore::MarkEpoch(Epoch epoch) {
 
 uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) {
   Volume* volume = VolumeOf(storage_uuid);
-  if (volume == nullptr || volume->failed()) {
-    v1::ReportEvent event;
-    event.set_type(v1::STORAGE_STATE_CHANGED);
-    event.set_storage_uuid(storage_uuid);
-    event.set_storage_state(volume == nullptr ? v1::UNAVAILABLE : v1::FAILED);
-    events_->Append(std::move(event));
+  if (volume == nullptr) {
+    // One that this process never had has failed: that is what the NameNode takes it for as long as nobody names it.
+    MutexLock lock(change_mu_);
+    AppendState(events_, storage_uuid, removed_.contains(storage_uuid) ? v1::REMOVED : v1::FAILED);
     return 0;
   }
-  MutexLock lock(volume->shard().mu);
-  const ReplicaIndex& replicas = volume->shard().replicas;
-  if (end_id == kEndOfIds && !replicas.empty()) {
-    const uint64_t above = replicas.rbegin()->first.value() + 1;
-    return StateRange(volume, replicas, above, kEndOfIds, walk, /*expanded=*/false);
+  ReplicaShard& shard = volume->shard();
+  MutexLock lock(shard.mu);
+  if (volume->failed()) {  // Asked under the lock: a volume that is taken out is empty before anyone can look.
+    AppendState(events_, storage_uuid, volume->removed() ? v1::REMOVED : v1::FAILED);
+    return 0;
   }
-  return StateRange(volume, replicas, 0, end_id, walk, /*expanded=*/false);
+  uint64_t lowest = 0;
+  if (end_id == kEndOfIds && !shard.replicas.empty()) lowest = shard.replicas.rbegin()->first.value() + 1;
+  return StateRange(volume, shard.replicas, lowest, end_id, walk, /*expanded=*/false);
 }
 
 void FileBlockStore::ExpandRange(const std::string& storage_uuid, uint64_t first_id, uint64_t end_id, uint64_t walk) {
   Volume* volume = VolumeOf(storage_uuid);
-  if (volume == nullptr || volume->failed() || first_id >= end_id) return;
+  if (volume == nullptr || first_id >= end_id) return;
   // More than one statement only if the interval has filled up since it was stated.
   for (uint64_t end = end_id; end > first_id;) {
     MutexLock lock(volume->shard().mu);
+    if (volume->failed()) return;
     end = StateRange(volume, volume->shard().replicas, first_id, end, walk, /*expanded=*/true);
   }
 }

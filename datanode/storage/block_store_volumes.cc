@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/check.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -32,21 +33,29 @@ void FileBlockStore::SetPace(const DeleterOptions& deleter, const ScannerOptions
 
 void FileBlockStore::StartScanner(Volume* volume) {
   MutexLock lock(change_mu_);
+  const auto verify = [this](BlockId id, GenerationStamp stamp) { return VerifyFromScanner(id, stamp); };
   scanners_.emplace_back(volume,
-                         std::make_unique<Scanner>(env_, fmt::format("scanner-{}", scanners_.size()), options_.scanner, this, volume));
+                         std::make_unique<Scanner>(env_, fmt::format("scanner-{}", scanners_.size()), options_.scanner, verify, volume));
 }
 
-absl::StatusOr<std::unique_ptr<Volume>> FileBlockStore::OpenAnother(const std::string& directory, const BootId& boot_id) {
+absl::StatusOr<std::unique_ptr<Volume>> FileBlockStore::OpenAnother(const std::string& directory, bool format_empty, bool distrust) {
+  if (!volumes_.HasRoom()) {
+    return MakeError(ErrorKind::kInvalidArgument,
+                     fmt::format("data directory {} is left out: of {} volumes at a time, and {} since its start, this process has had all "
+                                 "that it may; restart it",
+                                 directory, VolumeSet::kMost, VolumeSet::kMostEver));
+  }
   BlockStoreOptions options;
   {
     MutexLock lock(change_mu_);
     options = options_;
   }
-  return OpenVolume(options, env_, events_, Get(), directory, volumes_.count(), boot_id);
+  options.format_empty = options.format_empty && format_empty;
+  return OpenVolume(options, env_, events_, Get(), directory, volumes_.ever(), distrust);
 }
 
-absl::Status FileBlockStore::AddVolume(const std::string& directory) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, boot_id_));
+absl::Status FileBlockStore::AddVolume(const std::string& directory, bool format_empty) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, format_empty, /*distrust=*/false));
   if (VolumeOf(volume->storage_uuid()) != nullptr) {
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("data directory {} is a copy of one that is here already: storage {}", directory, volume->storage_uuid()));
@@ -66,14 +75,12 @@ void FileBlockStore::Publish(std::unique_ptr<Volume> volume) {
   event.set_type(v1::STORAGE_STATE_CHANGED);
   event.set_storage_uuid(added->storage_uuid());
   event.set_storage_state(v1::HEALTHY);
-  if (!volumes_.Add(std::move(volume))) {
-    log::Error("volume {} is left out: this process has had as many as it may; restart it", event.storage_uuid());
-    return;
-  }
+  CAIRN_CHECK(volumes_.Add(std::move(volume)), "a volume was opened that there is no room for");
   events_->Append(std::move(event));
   StartScanner(added);
   log::Info("volume {} serves: storage {}", added->directory(), added->storage_uuid());
   MutexLock lock(change_mu_);  // Held: once it has been taken away, nobody is told any more.
+  removed_.erase(added->storage_uuid());
   if (observer_) observer_(added->storage_uuid());
 }
 
@@ -111,6 +118,10 @@ void FileBlockStore::RemoveVolume(Volume* volume) {
     replicas = volume->shard().replicas.size();
   }
   gate_.Count(-static_cast<int64_t>(replicas));
+  {
+    MutexLock lock(change_mu_);
+    removed_.insert(volume->storage_uuid());
+  }
   volume->Retire(/*removed=*/true);
   log::Info("volume {} is taken out: storage {} with {} replicas", volume->directory(), volume->storage_uuid(), replicas);
 }
@@ -118,10 +129,8 @@ void FileBlockStore::RemoveVolume(Volume* volume) {
 absl::Status FileBlockStore::BringBack(Volume* failed) {
   const std::string directory = failed->directory();
   failed->ReleaseDirectory();
-  // As after a reboot: a sync that failed may have lost anything that was not synced before.
-  const BootId unknown{std::string(boot_id_.bytes.size(), '\0')};
-  // If it has gone again, the failed one stands in for it until it comes for good.
-  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, unknown));
+  // If it has gone again, the failed one stands in for it until it comes for good. An empty directory is a disk that is not mounted.
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, /*format_empty=*/false, /*distrust=*/true));
   if (volume->storage_uuid() != failed->storage_uuid()) {
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("data directory {} holds storage {} now, it held {}", directory,
                                                               volume->storage_uuid(), failed->storage_uuid()));

@@ -24,6 +24,10 @@ absl::Status VolumeFailed(const Volume& volume) {
   return MakeError(std::move(error));
 }
 
+absl::Status CorruptError(const Volume& volume, BlockId id, const std::string& why) {
+  return MakeError(ErrorKind::kChecksum, fmt::format("block {}: {}: {}", id.value(), volume.PathOf(id), why));
+}
+
 }  // namespace
 
 FileBlockStore::FileBlockStore(Env* env, EventLog* events, const BlockStoreOptions& options, std::vector<std::unique_ptr<Volume>> volumes,
@@ -40,7 +44,7 @@ FileBlockStore::FileBlockStore(Env* env, EventLog* events, const BlockStoreOptio
   for (std::unique_ptr<Volume>& volume : volumes) CAIRN_CHECK(volumes_.Add(std::move(volume)), "more data directories than volumes may be");
   for (Volume* volume : volumes_)
     if (!volume->failed()) StartScanner(volume);
-  keeper_ = std::make_unique<VolumeKeeper>(env, options.keeper, this);
+  keeper_ = std::make_unique<VolumeKeeper>(env, options.keeper, options.directories, this);
 }
 
 FileBlockStore::~FileBlockStore() {
@@ -297,6 +301,20 @@ void FileBlockStore::Invalidate(const std::string& storage_uuid, BlockId id, Gen
 }
 
 absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
+  ASSIGN_OR_RETURN(const std::optional<Fault> fault, FindFault(id, stamp));
+  return fault ? MarkCorrupt(fault->found, fault->why) : absl::OkStatus();
+}
+
+absl::Status FileBlockStore::VerifyFromScanner(BlockId id, GenerationStamp stamp) {
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, FindFault(id, stamp));
+  if (!fault) return absl::OkStatus();
+  absl::Status corrupt = CorruptError(*fault->found.volume, id, fault->why);
+  Executor* const disk = fault->found.volume->disk();
+  disk->Post([this, fault = *std::move(fault)] { IgnoreError(MarkCorrupt(fault.found, fault.why), "the scanner has been told"); });
+  return corrupt;
+}
+
+absl::StatusOr<std::optional<FileBlockStore::Fault>> FileBlockStore::FindFault(BlockId id, GenerationStamp stamp) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   const ReplicaDescription& ours = found.description;
   if (ours.stamp != stamp) return StaleReplica(id, ours.stamp, stamp, "");
@@ -307,10 +325,10 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
   }
   if (ours.corrupt) return MakeError(ErrorKind::kChecksum, fmt::format("block {} is known to be corrupt", id.value()));
   absl::StatusOr<std::string> wrong = WhatIsWrong(found);
-  if (wrong.ok() && wrong->empty()) return absl::OkStatus();
+  if (wrong.ok() && wrong->empty()) return std::nullopt;
   // What may have been a moment's trouble is looked at twice, and a replica is not blamed for its disk.
   wrong = WhatIsWrong(found);
-  if (wrong.ok() && wrong->empty()) return absl::OkStatus();
+  if (wrong.ok() && wrong->empty()) return std::nullopt;
   const std::optional<Found> now = Find(id);
   if (!now || now->volume != found.volume || now->description.stamp != ours.stamp || now->description.state != ours.state) {
     return ReplicaNotFound(id);  // Deleted or changed meanwhile.
@@ -320,9 +338,9 @@ absl::Status FileBlockStore::Verify(BlockId id, GenerationStamp stamp) {
       found.volume->Fail(Annotate(probed, fmt::format("after a replica could not be read: {}", std::string(wrong.status().message()))));
       return Annotate(wrong.status(), fmt::format("block {}", id.value()));
     }
-    return MarkCorrupt(found, std::string(wrong.status().message()));
+    return Fault{found, std::string(wrong.status().message())};
   }
-  return MarkCorrupt(found, *wrong);
+  return Fault{found, *std::move(wrong)};
 }
 
 // Empty if nothing is. An error: it could not be read, and that may be over soon, or be all of its disk.
@@ -346,13 +364,17 @@ absl::StatusOr<std::string> FileBlockStore::WhatIsWrong(const Found& found) {
 absl::Status FileBlockStore::MarkCorrupt(const Found& found, const std::string& why) {
   const BlockId id = found.description.id;
   Volume* volume = found.volume;
-  const absl::Status corrupt = MakeError(ErrorKind::kChecksum, fmt::format("block {}: {}: {}", id.value(), volume->PathOf(id), why));
+  const absl::Status corrupt = CorruptError(*volume, id, why);
   // One that is being written loses its writer first, which would go on with slots that know nothing of the flag.
   std::shared_ptr<WriterLink> writer;
   {
     MutexLock lock(volume->shard().mu);
     const auto at = volume->shard().replicas.find(id);
-    if (at != volume->shard().replicas.end() && at->second.open() != nullptr) writer = at->second.open()->writer;
+    // Deleted, appended to or recovered since it was read: what is there now nobody has judged.
+    const bool same = at != volume->shard().replicas.end() && at->second.stamp() == found.description.stamp &&
+                      at->second.state() == found.description.state && !at->second.corrupt() && !volume->failed();
+    if (!same) return corrupt;
+    if (at->second.open() != nullptr) writer = at->second.open()->writer;
     if (writer != nullptr) writer->Revoke();
   }
   if (writer != nullptr) writer->Stop();
@@ -406,6 +428,18 @@ uint64_t FileBlockStore::pending_deletion_blocks() const {
   uint64_t sum = 0;
   for (const auto& volume : volumes_) sum += volume->deleter().pending_blocks();
   return sum;
+}
+
+uint64_t FileBlockStore::deletion_backlog() const {
+  std::optional<uint64_t> shortest;
+  uint64_t working = 0;
+  for (Volume* volume : volumes_) {
+    if (volume->failed()) continue;
+    ++working;
+    const uint64_t pending = volume->deleter().pending_blocks();
+    shortest = std::min(shortest.value_or(pending), pending);
+  }
+  return shortest.value_or(0) * working;
 }
 
 uint64_t FileBlockStore::pending_deletion_bytes() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   std::vector<v1::StorageStatistics> Statistics() override;
   uint64_t pending_deletion_blocks() const override;
   uint64_t pending_deletion_bytes() const override;
+  uint64_t deletion_backlog() const override;
   absl::Duration oldest_pending_deletion() const override;
   DiskQueue disk_queue() const override;
   size_t replica_count() const override { return gate_.count(); }
@@ -71,8 +73,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
 
   // For VolumeKeeper, on its executor; all block on the disk.
   const VolumeSet& Volumes() const { return volumes_; }
-  // Makes a volume of that directory. The error names it.
-  absl::Status AddVolume(const std::string& directory);
+  // Makes a volume of that directory, which may be empty if `format_empty`. The error names it.
+  absl::Status AddVolume(const std::string& directory, bool format_empty);
   // Numbers REMOVED; whatever still uses the volume finds it failed.
   void RemoveVolume(Volume* volume);
   // In the place of a volume that has failed, whose disk works again.
@@ -87,8 +89,9 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   };
   Volume* VolumeOf(const std::string& storage_uuid) const;
   void StartScanner(Volume* volume) ABSL_LOCKS_EXCLUDED(change_mu_);
-  // (disk) With its scan, as of a host that has this boot id.
-  absl::StatusOr<std::unique_ptr<Volume>> OpenAnother(const std::string& directory, const BootId& boot_id) ABSL_LOCKS_EXCLUDED(change_mu_);
+  // (disk) With its scan.
+  absl::StatusOr<std::unique_ptr<Volume>> OpenAnother(const std::string& directory, bool format_empty, bool distrust)
+      ABSL_LOCKS_EXCLUDED(change_mu_);
   void Publish(std::unique_ptr<Volume> volume);
   void DropWorseCopies(Volume* added);
   std::optional<Found> Find(BlockId id) const;
@@ -100,6 +103,15 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   absl::StatusOr<std::shared_ptr<FileReplicaWriter>> Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                              uint64_t min_bytes, uint64_t max_bytes);
   absl::Status RestampFinalized(const Found& found, GenerationStamp new_stamp);
+  struct Fault {
+    Found found;
+    std::string why;
+  };
+  // Verify's reading, by any thread that may block: nothing if the replica is as it should be.
+  absl::StatusOr<std::optional<Fault>> FindFault(BlockId id, GenerationStamp stamp);
+  // Verify for the scanner: the flag is written by the disk's executor, as all slots are, after this has returned.
+  absl::Status VerifyFromScanner(BlockId id, GenerationStamp stamp);
+  // Of the disk's executor. Nothing if it has changed since it was found so.
   absl::Status MarkCorrupt(const Found& found, const std::string& why);
   absl::StatusOr<std::string> WhatIsWrong(const Found& found);
   // Takes that exact replica out of the map, with its DROPPED, and ends its writer; its file is then the caller's to remove. Nothing if
@@ -119,7 +131,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   VolumeObserver observer_ ABSL_GUARDED_BY(change_mu_);
   std::vector<std::pair<Volume*, std::unique_ptr<Scanner>>> scanners_ ABSL_GUARDED_BY(change_mu_);
   Random random_ ABSL_GUARDED_BY(change_mu_);
-  std::unique_ptr<VolumeKeeper> keeper_;  // Constant until the destructor; thread-safe.
+  std::set<std::string> removed_ ABSL_GUARDED_BY(change_mu_);  // Storages that were taken out, and have not come again.
+  std::unique_ptr<VolumeKeeper> keeper_;                       // Constant until the destructor; thread-safe.
   mutable Mutex identity_mu_;
   VersionRecord identity_ ABSL_GUARDED_BY(identity_mu_);
   VersionRecord written_ ABSL_GUARDED_BY(identity_mu_);

@@ -81,7 +81,7 @@ void LogScan(const std::string& directory, const ScanResult& scan) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
-                                                   const std::string& directory, size_t index, const BootId& boot_id) {
+                                                   const std::string& directory, size_t index, bool distrust) {
   // Before anything is written into it.
   if (const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION"); json.ok()) {
     ASSIGN_OR_RETURN(const VersionRecord record, DecodeVersion(*json));
@@ -89,14 +89,25 @@ absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& opti
   }
   node.storage_uuid = env->NewRandom().Uuid();
   ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, Volume::Open(env, events, OptionsOf(options, directory, index), node));
-  const ScanResult scan = ScanVolume(volume.get(), boot_id, node.pool_id);
+  // Before anything is believed: should this process end in the middle, the next one must not believe it either.
+  if (distrust) RETURN_IF_ERROR(Annotate(volume->SetDistrusted(true), fmt::format("data directory {}", directory)));
+  const ScanResult scan = ScanVolume(volume.get(), env->boot_id(), node.pool_id);
   RETURN_IF_ERROR(Annotate(scan.status, fmt::format("scanning data directory {}", directory)));
   LogScan(directory, scan);
   return volume;
 }
 
+absl::Status CheckDirectories(const std::vector<std::string>& directories) {
+  for (auto at = directories.begin(); at != directories.end(); ++at) {
+    if (std::find(directories.begin(), at, *at) == at) continue;
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("dfs.datanode.data.dir names {} twice: each directory is one volume", *at));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events) {
   if (options.directories.empty()) return MakeError(ErrorKind::kInvalidArgument, "dfs.datanode.data.dir names no directory");
+  RETURN_IF_ERROR(CheckDirectories(options.directories));
   if (options.max_block_bytes == 0 || options.max_block_bytes > kMaxCapacity) {
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("cairn.block.max-size is {}, must be 1 to {}", options.max_block_bytes, kMaxCapacity));

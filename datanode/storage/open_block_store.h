@@ -34,8 +34,9 @@ struct BlockStoreOptions {
 class ChangeableVolumes {
  public:
   virtual ~ChangeableVolumes() = default;
-  // Makes exactly these directories the volumes: new ones are added, those that are not named are drained of writers and REMOVED. `done`,
-  // once, on a thread of the store: what could not be done, directory by directory; the rest is.
+  // Makes exactly these directories the volumes: new ones are added, those that failed and work again return, those that are not named are
+  // drained of writers and REMOVED, unless a later change names them again. May be repeated. `done`, once, on a thread of the store: what
+  // could not be done, directory by directory; the rest is. A directory that is named twice is an error, and nothing is done.
   virtual void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) = 0;
   virtual void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) = 0;
 };
@@ -48,9 +49,13 @@ struct OpenedBlockStore {
   std::vector<std::string> failures;     // Directories that could not be used, and were tolerated.
 };
 
-// One more volume of a node that runs: of `directory`, which may be empty, with its replicas found. Blocks. The error names the directory.
+// kInvalidArgument if one is named twice.
+absl::Status CheckDirectories(const std::vector<std::string>& directories);
+
+// One more volume of a node that runs: of `directory`, with its replicas found; with `distrust`, only what is read from the disk itself is
+// believed. Blocks. The error names the directory.
 absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
-                                                   const std::string& directory, size_t index, const BootId& boot_id);
+                                                   const std::string& directory, size_t index, bool distrust);
 
 // Locks the directories, checks that they belong together, and scans them, each on its volume's disk executor, all at once. Blocks; not
 // from an executor's task. The error names the directory and what to do about it. Writers and readers must be gone before the store is.

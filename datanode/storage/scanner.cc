@@ -11,7 +11,6 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
-#include "datanode/storage/block_store.h"
 #include "datanode/storage/replica_load.h"
 
 namespace cairn::datanode {
@@ -33,8 +32,8 @@ uint64_t NumberOf(const google::protobuf::Struct& object, const std::string& key
 
 }  // namespace
 
-Scanner::Scanner(Env* env, const std::string& thread_name, ScannerOptions options, BlockStore* store, Volume* volume)
-    : env_(env), store_(store), volume_(volume), options_(options), executor_(env->executors().NewExecutor(thread_name)) {
+Scanner::Scanner(Env* env, const std::string& thread_name, ScannerOptions options, Verify verify, Volume* volume)
+    : env_(env), verify_(std::move(verify)), volume_(volume), options_(options), executor_(env->executors().NewExecutor(thread_name)) {
   executor_->Post([this] { Step(); });
 }
 
@@ -78,10 +77,13 @@ void Scanner::Step() {
   yielding_since_ = SteadyTime::Infinite();
   if (!reading_ && !BeginNext()) {
     const absl::Duration left = absl::FromUnixMillis(round_started_ms_) + options_.period - env_->clock().WallNow();
-    if (left > absl::ZeroDuration()) return StepAt(now + std::min(left, kLookAgain));
-    round_started_ms_ = absl::ToUnixMillis(env_->clock().WallNow());
-    next_id_ = 0;
-    return StepAt(now + kYield);
+    const bool over = left <= absl::ZeroDuration();
+    if (over || !round_met_any_) {
+      round_started_ms_ = absl::ToUnixMillis(env_->clock().WallNow());
+      next_id_ = 0;
+    }
+    if (over && std::exchange(round_met_any_, false)) return StepAt(now + kYield);
+    return StepAt(now + (over ? kLookAgain : std::min(left, kLookAgain)));
   }
   const uint64_t read = reading_ ? ReadPiece() : kLeastCost;
   bytes_.fetch_add(read, std::memory_order_relaxed);
@@ -108,9 +110,10 @@ bool Scanner::BeginNext() {
     }
   }
   if (next_id_ == UINT64_MAX) {
-    EndRound();
+    if (round_met_any_) EndRound();
     return false;
   }
+  round_met_any_ = true;
   reading_ = std::move(next);
   return true;
 }
@@ -176,7 +179,7 @@ void Scanner::Suspect(const absl::Status& why) {
   if (StillThere()) {
     log::Warning("{}: block {} does not read as it was written: {}", volume_->directory(), reading_->id.value(),
                  std::string(why.message()));
-    if (const absl::Status verified = store_->Verify(reading_->id, reading_->stamp); KindOf(verified) == ErrorKind::kChecksum) {
+    if (const absl::Status verified = verify_(reading_->id, reading_->stamp); KindOf(verified) == ErrorKind::kChecksum) {
       errors_.fetch_add(1, std::memory_order_relaxed);
     }
     replicas_.fetch_add(1, std::memory_order_relaxed);
@@ -199,6 +202,7 @@ void Scanner::ReadCursor() {
     round_started_ms_ = now;
     next_id_ = 0;
   }
+  round_met_any_ = next_id_ > 0;
   next_cursor_write_ = executor_->clock().Now() + options_.cursor_interval;
 }
 

@@ -20,10 +20,16 @@ std::optional<BlockId> IdOf(const std::string& name) {
 
 class Scan {
  public:
-  Scan(Volume* volume, const BootId& boot_id, const std::string& pool_id) : volume_(volume), boot_id_(boot_id), pool_id_(pool_id) {}
+  // No boot has an id of zeros: a slot of any other, or of this one, is then of an earlier boot for ever.
+  Scan(Volume* volume, const BootId& boot_id, const std::string& pool_id)
+      : volume_(volume),
+        distrust_(volume->distrusted()),
+        boot_id_(distrust_ ? BootId{std::string(boot_id.bytes.size(), '\0')} : boot_id),
+        pool_id_(pool_id) {}
 
   ScanResult Run() {
     result_.status = ScanTree();
+    if (result_.status.ok() && distrust_) result_.status = volume_->SetDistrusted(false);
     return std::move(result_);
   }
 
@@ -44,21 +50,92 @@ class Scan {
     return absl::OkStatus();
   }
 
+  // What a file turned out to be.
+  struct Judged {
+    std::unique_ptr<ReplicaFile> file;
+    LoadedReplica loaded;
+    std::string foreign;  // Not empty: why it is no replica of ours.
+    bool blank = false;   // Then: nothing at all.
+  };
+
   absl::Status ScanFile(const std::string& path, const std::string& name) {
     const std::optional<BlockId> id = IdOf(name);
     if (!id || volume_->PathOf(*id) != path) return Quarantine(path, name, "no replica's name or place");
+    if (distrust_) RETURN_IF_ERROR(LetGoOfPages(path));
+    absl::StatusOr<Judged> judged = Judge(path, *id);
+    if (!judged.ok()) judged = Judge(path, *id);  // What may have been a moment's trouble is looked at twice,
+    if (!judged.ok()) {
+      // and a replica is not blamed for its disk.
+      RETURN_IF_ERROR(Annotate(volume_->Probe(), fmt::format("after {} could not be read", path)));
+      judged = JudgeUnreadable(path, *id, std::string(judged.status().message()));
+    }
+    RETURN_IF_ERROR(judged.status());
+    if (judged->foreign.empty()) return Keep(*judged->file, *id, judged->loaded);
+    if (!judged->blank) return Quarantine(path, name, judged->foreign);
+    ++result_.removed;
+    return files().Remove(path);
+  }
+
+  // An error: it cannot be read just now.
+  absl::StatusOr<Judged> Judge(const std::string& path, BlockId id) {
+    Judged judged;
     absl::StatusOr<std::unique_ptr<ReplicaFile>> file = ReplicaFile::Open(files(), path, LocalFileSystem::OpenMode::kReadWrite, boot_id_);
     if (const ErrorKind kind = KindOf(file.status()); kind == ErrorKind::kCorruptMetadata || kind == ErrorKind::kUnsupported) {
-      return BlankOrQuarantine(path, name, std::string(file.status().message()));
+      return BlankOrForeign(path, std::string(file.status().message()));
     }
     RETURN_IF_ERROR(file.status());
-    if ((*file)->header().id != *id) return Quarantine(path, name, fmt::format("holds block {}", (*file)->header().id.value()));
-    if ((*file)->header().pool_id != pool_id_) return Quarantine(path, name, "is of another pool");
-    absl::StatusOr<LoadedReplica> loaded = LoadReplica(**file, boot_id_);
-    if (KindOf(loaded.status()) == ErrorKind::kCorruptMetadata)
-      return BlankOrQuarantine(path, name, std::string(loaded.status().message()));
+    judged.file = *std::move(file);
+    judged.foreign = WhyForeign(judged.file->header(), id);
+    if (!judged.foreign.empty()) return judged;
+    absl::StatusOr<LoadedReplica> loaded = LoadReplica(*judged.file, boot_id_);
+    if (KindOf(loaded.status()) == ErrorKind::kCorruptMetadata) return BlankOrForeign(path, std::string(loaded.status().message()));
     RETURN_IF_ERROR(loaded.status());
-    return Keep(**file, *id, *loaded);
+    judged.loaded = *loaded;
+    return judged;
+  }
+
+  // Its newest slot says what it was; that it is corrupt is said again by whoever next reads it.
+  absl::StatusOr<Judged> JudgeUnreadable(const std::string& path, BlockId id, std::string why) {
+    Judged judged;
+    absl::StatusOr<std::unique_ptr<ReplicaFile>> file = ReplicaFile::Open(files(), path, LocalFileSystem::OpenMode::kRead, boot_id_);
+    const std::vector<ReplicaSlot> slots = file.ok() ? (*file)->ValidSlots() : std::vector<ReplicaSlot>();
+    if (slots.empty() || !WhyForeign((*file)->header(), id).empty()) {
+      judged.foreign = std::move(why);
+      return judged;
+    }
+    judged.file = *std::move(file);
+    const ReplicaSlot& newest = slots.front();
+    const bool temporary = newest.state == ReplicaState::kTemporary;
+    const bool finalized = newest.state == ReplicaState::kFinalized;
+    judged.loaded.state = temporary ? ReplicaState::kTemporary : finalized ? ReplicaState::kFinalized : ReplicaState::kRwr;
+    judged.loaded.stamp = newest.stamp;
+    judged.loaded.length = newest.length;
+    judged.loaded.partial_checksum = newest.partial_checksum;
+    judged.loaded.corrupt = true;
+    return judged;
+  }
+
+  std::string WhyForeign(const ReplicaHeader& header, BlockId id) const {
+    if (header.id != id) return fmt::format("holds block {}", header.id.value());
+    if (header.pool_id != pool_id_) return "is of another pool";
+    return "";
+  }
+
+  absl::StatusOr<Judged> BlankOrForeign(const std::string& path, std::string why) {
+    Judged judged;
+    ASSIGN_OR_RETURN(judged.blank, ReplicaFile::IsBlank(files(), path));
+    judged.foreign = std::move(why);
+    return judged;
+  }
+
+  // So that what is read of it is what its disk has. What is still to be written is written first; a sync that fails now says that the
+  // disk does not work.
+  absl::Status LetGoOfPages(const std::string& path) {
+    const absl::StatusOr<std::unique_ptr<File>> file = files().Open(path, LocalFileSystem::OpenMode::kReadWrite);
+    if (!file.ok()) return absl::OkStatus();  // Whoever reads it finds out.
+    RETURN_IF_ERROR((*file)->Sync());
+    (*file)->WriteBehind(0, 0, /*drop=*/true);
+    return absl::OkStatus();
   }
 
   absl::Status Keep(ReplicaFile& file, BlockId id, const LoadedReplica& loaded) {
@@ -73,6 +150,15 @@ class Scan {
                                               .state = loaded.state,
                                               .flags = kSlotSynced,
                                               .partial_checksum = loaded.partial_checksum}));
+    }
+    if (distrust_ && loaded.state == ReplicaState::kRwr && !loaded.corrupt) {
+      // The slots say otherwise than the disk, and are of this boot: without one of none, the next start would call it corrupt, or sure.
+      RETURN_IF_ERROR(file.WriteDurableSlot({.stamp = loaded.stamp,
+                                             .length = loaded.length,
+                                             .state = ReplicaState::kRbw,
+                                             .flags = 0,
+                                             .partial_checksum = loaded.partial_checksum}));
+      RETURN_IF_ERROR(file.Sync());
     }
     ReplicaRecord record(loaded.stamp, loaded.state, loaded.length, file.header().bytes_per_checksum);
     record.set_sure(loaded.sure);
@@ -93,13 +179,6 @@ class Scan {
     return absl::OkStatus();
   }
 
-  absl::Status BlankOrQuarantine(const std::string& path, const std::string& name, const std::string& why) {
-    ASSIGN_OR_RETURN(const bool blank, ReplicaFile::IsBlank(files(), path));
-    if (!blank) return Quarantine(path, name, why);
-    ++result_.removed;
-    return files().Remove(path);
-  }
-
   absl::Status Quarantine(const std::string& path, const std::string& name, const std::string& why) {
     ++result_.quarantined_count;
     if (result_.quarantined.size() < ScanResult::kMaxNamed) result_.quarantined.push_back(fmt::format("{}: {}", path, why));
@@ -108,6 +187,7 @@ class Scan {
   }
 
   Volume* const volume_;
+  const bool distrust_;
   const BootId boot_id_;
   const std::string pool_id_;
   ScanResult result_;

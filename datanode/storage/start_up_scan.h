@@ -24,7 +24,13 @@ struct ScanResult {
 
 // Fills the volume's shard from the headers of the files it finds, however the process before ended (replica_load.h). Numbers no
 // events: a walk follows every start. A file whose header fails, whose id differs from its name or that is another pool's is moved to
-// quarantine/. Runs on the volume's disk executor; blocks.
+// quarantine/. One that cannot be read twice, on a disk that works else, is CORRUPT, or quarantined too if not even its slots can be read:
+// it does not keep the others away.
+//
+// Of a volume that is distrusted each file is first written back and let go by the system's cache, which may show bytes that a failed sync
+// has lost; then it is judged as after a reboot. When all have been, the volume is trusted again.
+//
+// Runs on the volume's disk executor, or while nobody else knows the volume; blocks.
 ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id);
 
 }  // namespace cairn::datanode

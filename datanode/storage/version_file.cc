@@ -59,6 +59,7 @@ std::string EncodeVersion(const VersionRecord& record) {
   };
   std::string json = fmt::format("{{\n \"layout\": {}", record.layout);
   for (const auto& [key, text] : texts) json += fmt::format(",\n \"{}\": {}", key, Quoted(text));
+  if (record.distrust) json += ",\n \"distrust\": true";
   return json + "\n}\n";
 }
 
@@ -87,6 +88,8 @@ absl::StatusOr<VersionRecord> DecodeVersion(std::string_view json) {
   ASSIGN_OR_RETURN(record.highest_epoch, NumberOf(object, "highestEpoch"));
   ASSIGN_OR_RETURN(record.highest_block_id, NumberOf(object, "highestBlockId"));
   ASSIGN_OR_RETURN(record.highest_generation_stamp, NumberOf(object, "highestGenerationStamp"));
+  const auto distrust = object.fields().find("distrust");
+  record.distrust = distrust != object.fields().end() && distrust->second.bool_value();
   return record;
 }
 

@@ -12,7 +12,7 @@ inline constexpr uint32_t kVolumeLayout = 1;
 
 // What the file VERSION of a volume says, as one flat JSON object:
 //   {"layout": 1, "clusterId": "...", "poolId": "<32 hex digits>", "datanodeUuid": "...", "storageUuid": "...", "highestEpoch": "7",
-//    "highestBlockId": "1073807360", "highestGenerationStamp": "66537"}
+//    "highestBlockId": "1073807360", "highestGenerationStamp": "66537", "distrust": true}
 // 64-bit numbers are strings, as in protobuf's JSON: doubles would round them. Keys that are not known are kept out of the way, not
 // refused.
 struct VersionRecord {
@@ -24,6 +24,8 @@ struct VersionRecord {
   uint64_t highest_epoch = 0;
   uint64_t highest_block_id = 0;  // Highest next id and stamp heard, exact to 2^16.
   uint64_t highest_generation_stamp = 0;
+  // The volume failed, and no scan has ended since that believed only what it read from the disk itself. Written only if true.
+  bool distrust = false;
 };
 
 std::string EncodeVersion(const VersionRecord& record);

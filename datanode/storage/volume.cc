@@ -34,8 +34,10 @@ absl::Status MakeDirectoriesDurably(LocalFileSystem& files, const std::string& p
   return absl::OkStatus();
 }
 
+constexpr char kProbeName[] = "probe";
+
 bool IsOurs(const std::string& name) {
-  return name.starts_with("probe") || name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK");
+  return name.starts_with(kProbeName) || name == "lost+found" || name.ends_with("lock") || name.ends_with("LOCK");
 }
 
 }  // namespace
@@ -98,9 +100,19 @@ absl::Status Volume::OpenDirectory(const VersionRecord& fresh) {
   ASSIGN_OR_RETURN(const std::string json, files.ReadWhole(version_path));
   ASSIGN_OR_RETURN(version_, DecodeVersion(json));
   storage_uuid_ = version_.storage_uuid;
+  distrusted_.store(version_.distrust, std::memory_order_release);
   // Finds out now, and not at the first write, that the disk is read-only.
-  RETURN_IF_ERROR(Annotate(files.WriteWhole(version_path, EncodeVersion(version_)), "cannot be written"));
+  RETURN_IF_ERROR(Annotate(WriteVersion(version_), "cannot be written"));
+  RETURN_IF_ERROR(RemoveLeftoverProbes());
   return RefreshSpace();
+}
+
+absl::Status Volume::RemoveLeftoverProbes() {
+  LocalFileSystem& files = env_->files();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory()));
+  for (const std::string& name : names)
+    if (name.starts_with(kProbeName)) RETURN_IF_ERROR(files.Remove(directory() + "/" + name));
+  return absl::OkStatus();
 }
 
 absl::Status Volume::Format(const VersionRecord& fresh) {
@@ -111,9 +123,36 @@ absl::Status Volume::Format(const VersionRecord& fresh) {
   return files.WriteWhole(directory() + "/VERSION", EncodeVersion(fresh));
 }
 
+absl::Status Volume::ChangeVersion(absl::FunctionRef<void(VersionRecord*)> change) {
+  VersionRecord record;
+  {
+    MutexLock lock(version_mu_);
+    while (writing_version_) version_written_.Wait(version_mu_);
+    writing_version_ = true;
+    record = written_version_;
+  }
+  change(&record);
+  const absl::Status written = env_->files().WriteWhole(directory() + "/VERSION", EncodeVersion(record));
+  MutexLock lock(version_mu_);
+  writing_version_ = false;
+  if (written.ok()) written_version_ = std::move(record);
+  version_written_.NotifyOne();
+  return written;
+}
+
 absl::Status Volume::WriteVersion(VersionRecord record) {
   record.storage_uuid = storage_uuid_;
-  return env_->files().WriteWhole(directory() + "/VERSION", EncodeVersion(record));
+  return ChangeVersion([&](VersionRecord* written) {
+    *written = std::move(record);
+    written->distrust = distrusted();
+  });
+}
+
+absl::Status Volume::SetDistrusted(bool distrusted) {
+  if (distrusted) distrusted_.store(true, std::memory_order_release);
+  RETURN_IF_ERROR(ChangeVersion([distrusted](VersionRecord* written) { written->distrust = distrusted; }));
+  distrusted_.store(distrusted, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 std::string Volume::DirectoryOf(BlockId id) const { return fmt::format("{}/blocks/{}/{}", directory(), FirstLevel(id), SecondLevel(id)); }
@@ -168,6 +207,7 @@ void Volume::Fail(const absl::Status& why) {
   }
   log::Error("volume {} has failed, its replicas no longer count: {}", directory(), std::string(why.message()));
   for (const auto& writer : writers) writer->Stop();
+  IgnoreError(SetDistrusted(true), "before it may come back it is tried again");
 }
 
 absl::Status Volume::Probe() {
@@ -178,7 +218,8 @@ absl::Status Volume::Probe() {
   if (record.storage_uuid != storage_uuid_) {
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} holds storage {} now", directory(), record.storage_uuid));
   }
-  const std::string path = directory() + "/probe";
+  // A name of its own: the scan, a verification and the keeper may all ask at once.
+  const std::string path = fmt::format("{}/{}-{}", directory(), kProbeName, probes_.fetch_add(1, std::memory_order_relaxed));
   const std::string content = fmt::format("{}\n", absl::ToUnixNanos(env_->clock().WallNow()));
   RETURN_IF_ERROR(files.WriteWhole(path, content));
   ASSIGN_OR_RETURN(const std::string read, files.ReadWhole(path));
@@ -194,6 +235,7 @@ void Volume::Retire(bool removed) {
     MutexLock lock(shard_.mu);
     failed_.store(true, std::memory_order_release);
     retired_.store(true, std::memory_order_release);
+    if (removed) removed_.store(true, std::memory_order_release);
     for (const auto& [id, record] : shard_.replicas) {
       if (record.open() == nullptr || record.open()->writer == nullptr) continue;
       record.open()->writer->Revoke();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/env/env.h"
@@ -44,7 +45,12 @@ class Volume {
   const std::string& storage_uuid() const { return storage_uuid_; }
   const std::string& directory() const { return options_.directory; }
   const VersionRecord& version_at_open() const { return version_; }
-  absl::Status WriteVersion(VersionRecord record);  // (disk) With this volume's storage uuid.
+  absl::Status WriteVersion(VersionRecord record) ABSL_LOCKS_EXCLUDED(version_mu_);  // (disk) With this volume's storage uuid.
+
+  // It has failed, be it in an earlier process, and what it holds has not been read from the disk since: a sync that failed may have lost
+  // whatever was not synced before, and the system's cache goes on showing it. Kept in VERSION, so that a restart knows it too.
+  bool distrusted() const { return distrusted_.load(std::memory_order_acquire); }
+  absl::Status SetDistrusted(bool distrusted) ABSL_LOCKS_EXCLUDED(version_mu_);  // (disk)
 
   Executor* disk() const { return disk_.get(); }
   Deleter& deleter() { return *deleter_; }
@@ -61,16 +67,17 @@ class Volume {
   std::string QuarantinedPathOf(BlockId id) const { return QuarantineDirectory() + "/" + NameOf(id); }
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Numbers the event and revokes every writer. The first call acts. Any thread, no shard lock held.
+  // (disk) Numbers the event, revokes every writer and marks it as distrusted. The first call acts. Any thread, no shard lock held.
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(shard_.mu);
   std::string failure() const ABSL_LOCKS_EXCLUDED(failure_mu_);
-  // (disk) Whether the directory can be written, synced and read just now, by a file of its own. Any executor.
+  // (disk) Whether the directory can be written, synced and read just now, by a file of its own. Any executor, several at once.
   absl::Status Probe();
   // Fails it, if it has not, forgets its replicas, and lets go of the directory. With `removed`, numbers its REMOVED. Any thread.
   void Retire(bool removed);
   // So that another Volume can be made of it. Only of one that has failed.
   void ReleaseDirectory() { lock_.reset(); }
   bool retired() const { return retired_.load(std::memory_order_acquire); }
+  bool removed() const { return removed_.load(std::memory_order_acquire); }
   // One that is to be taken out gets no new replicas; those that are being written go on.
   void SetLeaving(bool leaving = true) { leaving_.store(leaving, std::memory_order_relaxed); }
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
@@ -103,6 +110,9 @@ class Volume {
   absl::Status OpenDirectory(const VersionRecord& fresh);
   absl::Status Format(const VersionRecord& fresh);
   absl::Status RefreshSpace();
+  absl::Status RemoveLeftoverProbes();
+  // Writes VERSION with what `change` makes of it; one call at a time.
+  absl::Status ChangeVersion(absl::FunctionRef<void(VersionRecord*)> change) ABSL_LOCKS_EXCLUDED(version_mu_);
   static size_t FirstLevel(BlockId id) { return (id.value() >> 20) & 255; }
   static size_t SecondLevel(BlockId id) { return (id.value() >> 12) & 255; }
   std::string DirectoryOf(BlockId id) const;
@@ -116,7 +126,14 @@ class Volume {
   ReplicaShard shard_;                   // Has its own lock.
   std::atomic<bool> failed_{false};
   std::atomic<bool> retired_{false};
+  std::atomic<bool> removed_{false};
+  std::atomic<bool> distrusted_{false};
+  std::atomic<uint64_t> probes_{0};  // Begun.
   std::atomic<bool> leaving_{false};
+  Mutex version_mu_;
+  CondVar version_written_;
+  bool writing_version_ ABSL_GUARDED_BY(version_mu_) = false;
+  VersionRecord written_version_ ABSL_GUARDED_BY(version_mu_);  // As it is on the disk.
   mutable Mutex failure_mu_;
   std::string failure_ ABSL_GUARDED_BY(failure_mu_);
   std::atomic<uint64_t> used_{0};

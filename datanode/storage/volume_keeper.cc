@@ -15,8 +15,8 @@ constexpr absl::Duration kDrainPoll = absl::Milliseconds(200);
 
 }  // namespace
 
-VolumeKeeper::VolumeKeeper(Env* env, Options options, FileBlockStore* store)
-    : options_(options), store_(store), executor_(env->executors().NewExecutor("volumes")) {
+VolumeKeeper::VolumeKeeper(Env* env, Options options, std::vector<std::string> directories, FileBlockStore* store)
+    : options_(options), store_(store), wanted_(std::move(directories)), executor_(env->executors().NewExecutor("volumes")) {
   if (options_.check_interval == absl::InfiniteDuration()) return;  // Nothing comes back then.
   executor_->PostAt(executor_->clock().Now() + options_.check_interval, [this] { Check(); });
 }
@@ -25,58 +25,115 @@ VolumeKeeper::VolumeKeeper(Env* env, Options options, FileBlockStore* store)
 VolumeKeeper::~VolumeKeeper() = default;
 
 void VolumeKeeper::Check() {
-  for (Volume* volume : store_->Volumes()) {
-    if (!volume->failed()) continue;
-    const SteadyTime now = executor_->clock().Now();
-    const auto [known, is_new] = failed_.try_emplace(volume->directory(), Patience{now + options_.first_return, options_.first_return});
-    Patience& patience = known->second;
-    // Known from an earlier failure, and this is a later one.
-    if (!is_new && patience.not_before == SteadyTime::Infinite()) patience.not_before = now + patience.next;
-    if (now < patience.not_before || !volume->Probe().ok()) continue;
-    patience.not_before = SteadyTime::Infinite();
-    patience.next = std::min(2 * patience.next, options_.last_return);
-    if (const absl::Status back = store_->BringBack(volume); !back.ok()) {
-      log::Warning("volume {} answers again, but cannot be used: {}", volume->directory(), std::string(back.message()));
-    }
-  }
+  for (Volume* volume : store_->Volumes())
+    if (volume->failed()) CheckFailed(volume);
+  for (const std::string& directory : wanted_)
+    if (!IsVolume(directory)) CheckAbsent(directory);
   executor_->PostAt(executor_->clock().Now() + options_.check_interval, [this] { Check(); });
 }
 
-void VolumeKeeper::Change(std::vector<std::string> directories, Changed done) {
-  executor_->Post(
-      [this, directories = std::move(directories), done = std::move(done)]() mutable { ChangeNow(directories, std::move(done)); });
+void VolumeKeeper::CheckFailed(Volume* volume) {
+  const SteadyTime now = executor_->clock().Now();
+  const auto [known, is_new] = failed_.try_emplace(volume->directory(), Patience{now + options_.first_return, options_.first_return});
+  Patience& patience = known->second;
+  // Known from an earlier failure, and this is a later one.
+  if (!is_new && patience.not_before == SteadyTime::Infinite()) patience.not_before = now + patience.next;
+  if (now < patience.not_before || !volume->Probe().ok()) return;
+  patience.not_before = SteadyTime::Infinite();
+  patience.next = std::min(2 * patience.next, options_.last_return);
+  if (const absl::Status back = store_->BringBack(volume); !back.ok()) {
+    log::Warning("volume {} answers again, but cannot be used: {}", volume->directory(), std::string(back.message()));
+  }
 }
 
-void VolumeKeeper::ChangeNow(const std::vector<std::string>& directories, Changed done) {
+void VolumeKeeper::CheckAbsent(const std::string& directory) {
+  const SteadyTime now = executor_->clock().Now();
+  Patience& patience = absent_.try_emplace(directory, Patience{now + options_.first_return, options_.first_return}).first->second;
+  if (now < patience.not_before) return;
+  const absl::Status added = store_->AddVolume(directory, /*format_empty=*/false);
+  if (added.ok()) {
+    absent_.erase(directory);
+    return;
+  }
+  patience.next = std::min(2 * patience.next, options_.last_return);
+  patience.not_before = now + patience.next;
+  log::Warning("a data directory is still left out: {}", std::string(added.message()));
+}
+
+bool VolumeKeeper::IsVolume(const std::string& directory) const {
+  for (Volume* volume : store_->Volumes())
+    if (volume->directory() == directory) return true;
+  return false;
+}
+
+void VolumeKeeper::Change(std::vector<std::string> directories, Changed done) {
+  executor_->Post([this, directories = std::move(directories), done = std::move(done)]() mutable {
+    ChangeNow(std::move(directories), std::move(done));
+  });
+}
+
+void VolumeKeeper::ChangeNow(std::vector<std::string> directories, Changed done) {
+  if (const absl::Status named_once = CheckDirectories(directories); !named_once.ok()) return done(named_once);
   Leaving leaving;
   leaving.deadline = executor_->clock().Now() + options_.drain;
   leaving.done = std::move(done);
-  std::vector<std::string> present;
+  std::vector<Volume*> failed;
   for (Volume* volume : store_->Volumes()) {
-    present.push_back(volume->directory());
-    if (std::find(directories.begin(), directories.end(), volume->directory()) != directories.end()) continue;
+    if (std::find(directories.begin(), directories.end(), volume->directory()) != directories.end()) {
+      Stay(volume);
+      if (volume->failed()) failed.push_back(volume);
+      continue;
+    }
+    if (leaving_.try_emplace(volume, last_leaving_ + 1).second) ++last_leaving_;
     volume->SetLeaving();
-    leaving.volumes.push_back(volume);
+    leaving.volumes.emplace_back(volume, leaving_.at(volume));
+  }
+  for (Volume* volume : failed) {
+    const absl::Status back = ReturnNow(volume);
+    if (!back.ok()) leaving.failures += fmt::format("; volume {} is still failed: {}", volume->directory(), std::string(back.message()));
   }
   for (const std::string& directory : directories) {
-    if (std::find(present.begin(), present.end(), directory) != present.end()) continue;
-    const absl::Status added = store_->AddVolume(directory);
+    if (IsVolume(directory)) continue;
+    absent_.erase(directory);
+    const absl::Status added = store_->AddVolume(directory, /*format_empty=*/true);
     if (!added.ok()) leaving.failures += fmt::format("; {}", std::string(added.message()));
   }
+  wanted_ = std::move(directories);
   size_t staying = 0;
   for (Volume* volume : store_->Volumes()) staying += !volume->leaving() && !volume->failed() ? 1 : 0;
   if (staying == 0 && !leaving.volumes.empty()) {
-    for (Volume* volume : leaving.volumes) volume->SetLeaving(false);
+    for (const auto& [volume, number] : leaving.volumes) {
+      Stay(volume);
+      wanted_.push_back(volume->directory());
+    }
     leaving.volumes.clear();
     leaving.failures += "; no volume would be left, so none is taken out";
   }
   Drain(std::move(leaving));
 }
 
+absl::Status VolumeKeeper::ReturnNow(Volume* volume) {
+  const absl::Status answers = volume->Probe();
+  return answers.ok() ? store_->BringBack(volume) : answers;
+}
+
+void VolumeKeeper::Stay(Volume* volume) {
+  leaving_.erase(volume);
+  volume->SetLeaving(false);
+}
+
 void VolumeKeeper::Drain(Leaving leaving) {
   const bool over = executor_->clock().Now() >= leaving.deadline;
-  std::erase_if(leaving.volumes, [this, over](Volume* volume) {
+  std::erase_if(leaving.volumes, [this, over, &leaving](const std::pair<Volume*, uint64_t>& entry) {
+    Volume* const volume = entry.first;
+    if (volume->removed()) return true;  // By another change.
+    const auto still = leaving_.find(volume);
+    if (still == leaving_.end() || still->second != entry.second) {
+      leaving.failures += fmt::format("; {} stays: it was asked for again", volume->directory());
+      return true;
+    }
     if (!over && volume->CountWriters() > 0) return false;
+    leaving_.erase(still);
     store_->RemoveVolume(volume);
     return true;
   });

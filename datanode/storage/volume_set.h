@@ -6,31 +6,36 @@
 #include <iterator>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "datanode/storage/volume.h"
 
 namespace cairn::datanode {
 
-// The volumes of a DataNode in the order in which they came, without those that have been retired. It only grows: a volume that was found
-// stays valid as long as this lives, whoever retires it meanwhile, so looking takes no lock. Add is for one thread at a time, the rest for
-// any.
+// The volumes of a DataNode, without those that have been retired, whose places later ones take. A volume that was found stays valid as
+// long as this lives, whoever retires it meanwhile, so looking takes no lock; the price is that retired ones are kept, two threads and
+// some memory each, and that their number has a bound. Add and HasRoom are for one thread at a time, the rest for any.
 class VolumeSet {
  public:
-  static constexpr size_t kMost = 256;  // Of one process's life: each removal and return uses one up.
+  static constexpr size_t kMost = 256;       // At a time.
+  static constexpr size_t kMostEver = 1024;  // Of one process's life: each removal and return uses one up.
 
+  bool HasRoom() const { return owned_.size() < kMostEver && FreePlace() < kMost; }
   // False if there were too many.
   [[nodiscard]] bool Add(std::unique_ptr<Volume> volume) {
-    const size_t count = count_.load(std::memory_order_relaxed);
-    if (count == kMost) return false;
-    volumes_[count] = std::move(volume);
-    count_.store(count + 1, std::memory_order_release);
+    if (!HasRoom()) return false;
+    const size_t place = FreePlace();
+    volumes_[place].store(volume.get(), std::memory_order_release);
+    owned_.push_back(std::move(volume));
+    if (place == count_.load(std::memory_order_relaxed)) count_.store(place + 1, std::memory_order_release);
     return true;
   }
 
   class Iterator {
    public:
-    Iterator(const std::unique_ptr<Volume>* at, const std::unique_ptr<Volume>* end) : at_(at), end_(end) { SkipRetired(); }
-    Volume* operator*() const { return at_->get(); }
+    using Place = const std::atomic<Volume*>*;
+    Iterator(Place at, Place end) : at_(at), end_(end) { SkipRetired(); }
+    Volume* operator*() const { return volume_; }
     Iterator& operator++() {
       ++at_;
       SkipRetired();
@@ -40,20 +45,32 @@ class VolumeSet {
 
    private:
     void SkipRetired() {
-      while (at_ != end_ && (*at_)->retired()) ++at_;
+      for (; at_ != end_; ++at_) {
+        volume_ = at_->load(std::memory_order_acquire);
+        if (!volume_->retired()) return;
+      }
     }
-    const std::unique_ptr<Volume>* at_;
-    const std::unique_ptr<Volume>* end_;
+    Place at_;
+    Place end_;
+    Volume* volume_ = nullptr;  // At `at_`, as it was when this came there.
   };
   Iterator begin() const { return {volumes_.data(), volumes_.data() + count_.load(std::memory_order_acquire)}; }
-  // Of the volumes that there were at begin().
+  // Of the places that there were at begin().
   std::default_sentinel_t end() const { return {}; }
-  // With those that were retired.
-  size_t count() const { return count_.load(std::memory_order_acquire); }
+  // How many there ever were, with those that were retired. For the thread that adds.
+  size_t ever() const { return owned_.size(); }
 
  private:
-  std::array<std::unique_ptr<Volume>, kMost> volumes_;
+  size_t FreePlace() const {
+    const size_t count = count_.load(std::memory_order_relaxed);
+    size_t place = 0;
+    while (place < count && !volumes_[place].load(std::memory_order_relaxed)->retired()) ++place;
+    return place;
+  }
+
+  std::array<std::atomic<Volume*>, kMost> volumes_{};
   std::atomic<size_t> count_{0};
+  std::vector<std::unique_ptr<Volume>> owned_;
 };
 
 }  // namespace cairn::datanode

@@ -149,9 +149,9 @@ TEST_F(WalkTest, TransferTargetsAreNotStated) {
   for (const v1::ReportRange& range : Walk()) EXPECT_EQ(range.others_size(), 0);
 }
 
-TEST_F(WalkTest, StorageThatCannotBeReadIsUnavailableNeverEmpty) {
+TEST_F(WalkTest, StorageThatCannotBeReadHasFailedAndIsNeverEmpty) {
   EXPECT_EQ(store().WalkStep("no-such-storage", kEnd, 1), 0u);
-  EXPECT_EQ(EventsOf(v1::STORAGE_STATE_CHANGED).back().storage_state(), v1::UNAVAILABLE);
+  EXPECT_EQ(EventsOf(v1::STORAGE_STATE_CHANGED).back().storage_state(), v1::FAILED);
   auto writer = Create();
   ASSERT_THAT(writer, IsOk());
   machine_->disk().FailNextSync("/data/1");

@@ -179,6 +179,46 @@ TEST_F(LanesTest, NoMoreInvalidationsAreTakenWhileTheBacklogIsLong) {
   EXPECT_EQ(granted(), 16u);
 }
 
+TEST_F(LanesTest, VolumeThatUnlinksNothingDoesNotStopTheInvalidationsOfOthers) {
+  options_.directories = {"/data/1", "/data/2"};
+  Close();
+  OpenWithoutAdopting();
+  options_lanes_.identity.datanode_uuid = identity().Get().datanode_uuid;
+  options_lanes_.command.invalidations = 8;
+  options_lanes_.command.max_backlog = 4;
+  Start();
+  std::vector<BlockId> blocks[2];
+  for (uint64_t i = 0; i < 16; ++i) {
+    const BlockId block(kBlock.value() + 16 * i);
+    const auto writer = Create(block, kStamp, {.storage_uuid = storage(i % 2)});
+    ASSERT_THAT(writer, IsOk());
+    ASSERT_THAT((*writer)->Finalize(0, true), IsOk());
+    blocks[i % 2].push_back(block);
+  }
+  ASSERT_THAT(ArmFault("datanode.deleter.unlink", "block"), IsOk());
+  const auto granted = [this] {
+    uint64_t sum = 0;
+    for (const v1::CommandUp& up : namenode_.commands.back()->heard) sum += up.credit().invalidations();
+    return sum;
+  };
+  const auto invalidate = [&](size_t volume) {
+    v1::CommandDown down = InvalidateOf(blocks[volume]);
+    for (v1::InvalidateReplica& replica : *down.mutable_invalidate()->mutable_replicas()) replica.set_storage_uuid(storage(volume));
+    namenode_.commands.back()->Say(down);
+    world_.RunFor(absl::Seconds(5));
+  };
+  ASSERT_EQ(granted(), 8u);
+  invalidate(0);
+  EXPECT_EQ(store().pending_deletion_blocks(), 8u);
+  EXPECT_EQ(granted(), 16u);  // All of them may be for the other volume.
+  invalidate(1);
+  EXPECT_EQ(store().pending_deletion_blocks(), 16u);
+  EXPECT_EQ(granted(), 16u);  // Now neither has room.
+  DisarmAllFaults();
+  world_.RunFor(absl::Seconds(2));
+  EXPECT_EQ(granted(), 24u);
+}
+
 TEST_F(LanesTest, KnowsWhenTheNamenodeLastAnswered) {
   Start();
   world_.RunFor(absl::Seconds(4));

@@ -108,6 +108,60 @@ TEST_F(ScannerTest, WhatIsDeletedOrRecoveredMeanwhileIsNoError) {
   EXPECT_GE(Statistics().last_scan_ms(), 0);
 }
 
+TEST_F(ScannerTest, FirstReplicaOfAnEmptyVolumeIsReadInThisPeriod) {
+  options_.scanner.period = absl::Hours(504);
+  Open();
+  world_.RunFor(absl::Minutes(10));
+  EXPECT_EQ(Statistics().last_scan_ms(), -1);  // Nothing was there to be read.
+  Fill();
+  world_.RunFor(absl::Minutes(5));
+  EXPECT_EQ(Statistics().scanned_replicas(), kReplicas);
+  EXPECT_GE(Statistics().last_scan_ms(), 0);
+  world_.RunFor(absl::Hours(503));
+  EXPECT_EQ(Statistics().scanned_replicas(), kReplicas);
+}
+
+TEST_F(ScannerTest, FlagIsWrittenByTheDisksExecutorAsAllSlotsAre) {
+  Open();
+  Put(kBlock, 1000);
+  Rot(kBlock, 10);
+  uint64_t read = 0;
+  uint64_t written = 0;
+  machine_->disk().SetFaultHook([&](cairn::testing::SimDisk::Op op, const std::string& path) -> absl::Status {
+    if (!path.ends_with("/blk_" + std::to_string(kBlock.value()))) return absl::OkStatus();
+    if (op == cairn::testing::SimDisk::Op::kRead && read == 0) read = world_.tasks_run();
+    if (op == cairn::testing::SimDisk::Op::kWrite && written == 0) written = world_.tasks_run();
+    return absl::OkStatus();
+  });
+  world_.RunFor(absl::Minutes(1));
+  ASSERT_GT(read, 0u);
+  EXPECT_GT(written, read);  // By another task than the scanner's.
+  EXPECT_THAT(EventsOf(v1::CORRUPT), SizeIs(1));
+  machine_->disk().SetFaultHook(nullptr);
+}
+
+TEST_F(ScannerTest, WhatIsAppendedToBeforeTheFlagIsWrittenStaysAsItIs) {
+  Open();
+  Put(kBlock, 1000);
+  Rot(kBlock, 10);
+  bool appended = false;
+  machine_->disk().SetFaultHook([&](cairn::testing::SimDisk::Op op, const std::string& path) -> absl::Status {
+    const bool scanned = op == cairn::testing::SimDisk::Op::kRead && path.find("/blk_") != std::string::npos;
+    if (!scanned || std::exchange(appended, true)) return absl::OkStatus();
+    // Before the flag, in the disk's own order.
+    (*store().DiskOf(kBlock))->Post([this] {
+      EXPECT_THAT(store().ReopenForAppend(kBlock, kStamp, GenerationStamp(1005), 1000, false), IsOk());
+    });
+    return absl::OkStatus();
+  });
+  world_.RunFor(absl::Minutes(1));
+  ASSERT_TRUE(appended);
+  EXPECT_THAT(EventsOf(v1::CORRUPT), IsEmpty());
+  EXPECT_FALSE(store().Describe(kBlock)->corrupt);
+  EXPECT_EQ(store().Describe(kBlock)->stamp, GenerationStamp(1005));
+  machine_->disk().SetFaultHook(nullptr);
+}
+
 TEST_F(ScannerTest, SwitchedOffAndOnWhileItRuns) {
   options_.scanner.period = absl::ZeroDuration();
   Open();

@@ -52,6 +52,14 @@ TEST(VersionFile, IsTheSameBytesEachTime) {
   EXPECT_EQ(DecodeVersion(EncodeVersion(odd))->cluster_id, odd.cluster_id);
 }
 
+TEST(VersionFile, DistrustIsWrittenOnlyWhereThereIsSome) {
+  EXPECT_FALSE(DecodeVersion(EncodeVersion(Some()))->distrust);
+  VersionRecord failed = Some();
+  failed.distrust = true;
+  EXPECT_TRUE(DecodeVersion(EncodeVersion(failed))->distrust);
+  EXPECT_TRUE(EncodeVersion(failed).ends_with(" \"highestGenerationStamp\": \"1005\",\n \"distrust\": true\n}\n"));
+}
+
 TEST(VersionFile, ReadsWhatAPersonMayHaveWritten) {
   const auto record = DecodeVersion(R"({"storageUuid":"s","layout":1,"datanodeUuid":"d","poolId":"","clusterId":"","comment":[1,2]})");
   ASSERT_THAT(record, IsOk());

@@ -6,7 +6,8 @@
 
 #include <gmock/gmock.h>
 
-#include "datanode/storage/volume_choice.h"
+#include "datanode/storage/file_block_store.h"
+#include "datanode/storage/version_file.h"
 #include "tests/datanode/storage_fixture.h"
 
 namespace cairn::datanode::testing {
@@ -243,37 +244,240 @@ TEST_F(VolumeKeeperTest, WhatCannotBeDoneIsSaidAndTheRestIsDone) {
   EXPECT_THAT(store().Place({}), IsOk());
 }
 
-// --- which volume
-
-VolumeChoice Choice(uintptr_t volume, uint64_t free_mib, double fullness, size_t queued = 0) {
-  return {.volume = reinterpret_cast<Volume*>(volume), .free_bytes = free_mib << 20, .fullness = fullness, .queued = queued};
+TEST_F(VolumeKeeperTest, WalkThatWaitsWhileItsVolumeIsTakenOutSaysRemoved) {
+  Open();
+  for (uint64_t i = 0; i < 3; ++i) PutOn(0, BlockId(kBlock.value() + 16 * i), 100);
+  const std::string leaving = storage(0);
+  const uint64_t next = store().WalkStep(leaving, UINT64_MAX, 1);
+  ASSERT_NE(next, 0u);
+  EXPECT_EQ(Change({"/data/2"}), "");
+  const size_t ranges = EventsOf(v1::RANGE).size();
+  EXPECT_EQ(store().WalkStep(leaving, next, 1), 0u);
+  EXPECT_EQ(store().WalkStep(leaving, UINT64_MAX, 2), 0u);
+  store().ExpandRange(leaving, 0, next, 1);
+  EXPECT_THAT(StatesTold(leaving), ElementsAre(v1::REMOVED, v1::REMOVED, v1::REMOVED));
+  EXPECT_THAT(EventsOf(v1::RANGE), SizeIs(ranges));
+  EXPECT_EQ(Change({"/data/1", "/data/2"}), "");
+  EXPECT_NE(store().WalkStep(leaving, UINT64_MAX, 3), 0u);
+  EXPECT_EQ(StatesTold(leaving).back(), v1::HEALTHY);
 }
 
-int TimesOf(const std::vector<VolumeChoice>& choices, uintptr_t wanted) {
-  Random random(7);
-  int times = 0;
-  for (int i = 0; i < 1000; ++i) times += ChooseVolume(choices, &random) == reinterpret_cast<Volume*>(wanted) ? 1 : 0;
-  return times;
+TEST_F(VolumeKeeperTest, WhatAFailedSyncLostIsNotBelievedThoughTheCacheShowsIt) {
+  Open();
+  PutOn(0, BlockId(kBlock.value() + 16), 5000);
+  const auto placement = store().Place({.storage_uuid = storage(0)});
+  const auto writer = store().CreateRbw(*placement, kBlock, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
+  machine_->disk().FailNextSync("/data/1");
+  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  world_.RunFor(absl::Minutes(1));
+  ASSERT_EQ(StatesTold(storage(0)).back(), v1::HEALTHY);
+  EXPECT_EQ(*Read(BlockId(kBlock.value() + 16)), Pattern(0, 5000));
+  ASSERT_TRUE(store().Describe(kBlock).has_value());
+  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
+  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
+  EXPECT_FALSE(store().Describe(kBlock)->sure);
 }
 
-TEST(VolumeChoice, EmptierIsTakenMoreOften) {
-  const int times = TimesOf({Choice(1, 90'000, 0.1), Choice(2, 20'000, 0.8)}, 1);
-  EXPECT_GE(times, 650);
-  EXPECT_LE(times, 850);
+TEST_F(VolumeKeeperTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
+  Open();
+  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
+  machine_->disk().FailNextSync("/data/1");
+  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  writer->reset();
+  KillAndOpen();  // Of the same boot, and before it could come back.
+  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
+  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
+  EXPECT_FALSE(store().Describe(kBlock)->sure);
+  // It is trusted again, and what was found stays what it is.
+  EXPECT_FALSE(DecodeVersion(*process_->files().ReadWhole("/data/1/VERSION"))->distrust);
+  KillAndOpen();
+  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
+  EXPECT_FALSE(store().Describe(kBlock)->sure);
+  EXPECT_FALSE(store().Describe(kBlock)->corrupt);
 }
 
-TEST(VolumeChoice, BusyDiskIsTakenLessOften) {
-  const int times = TimesOf({Choice(1, 50'000, 0.5, 9), Choice(2, 50'000, 0.5, 0)}, 1);
-  EXPECT_GE(times, 50);
-  EXPECT_LE(times, 150);
+TEST_F(VolumeKeeperTest, DirectoryThatFailedIsNotBelievedWhenItIsAddedAgain) {
+  options_.keeper.first_return = absl::Hours(1);
+  Open();
+  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
+  machine_->disk().FailNextSync("/data/1");
+  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  EXPECT_EQ(Change({"/data/2"}), "");
+  EXPECT_EQ(Change({"/data/1", "/data/2"}), "");
+  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
+  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
 }
 
-TEST(VolumeChoice, NearlyFullOneIsTakenOnlyIfThereIsNoOther) {
-  EXPECT_EQ(TimesOf({Choice(1, 900'000, 0.97), Choice(2, 100, 0.9)}, 1), 0);
-  EXPECT_GE(TimesOf({Choice(1, 900, 0.97), Choice(2, 900, 0.99)}, 2), 400);
-  EXPECT_EQ(TimesOf({Choice(1, 0, 0.97)}, 1), 1000);
-  Random random(7);
-  EXPECT_EQ(ChooseVolume({}, &random), nullptr);
+TEST_F(VolumeKeeperTest, UnfinishedReplicaThatTheDiskHasAfterAllIsKeptButNotSure) {
+  Open();
+  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 700, /*sync=*/true), IsOk());
+  ASSERT_THAT(WritePattern(**writer, 700, 300), IsOk());
+  Break("/data/1");
+  EXPECT_FALSE((*writer)->Sync().ok());
+  writer->reset();
+  Heal();
+  for (int i = 0; i < 2; ++i) {
+    KillAndOpen();
+    EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr) << i;
+    EXPECT_GE(store().Describe(kBlock)->length, 512u) << i;
+    EXPECT_FALSE(store().Describe(kBlock)->corrupt) << i;
+  }
+}
+
+TEST_F(VolumeKeeperTest, ChangeThatCouldNotBeMadeMayBeRepeated) {
+  Open();
+  bool broken = true;
+  machine_->disk().SetFaultHook([&broken](Op, const std::string& path) -> absl::Status {
+    return broken && path.starts_with("/data/3") ? absl::InternalError(path + ": Input/output error") : absl::OkStatus();
+  });
+  EXPECT_THAT(Change({"/data/1", "/data/2", "/data/3"}), HasSubstr("/data/3"));
+  broken = false;
+  world_.RunFor(absl::Minutes(5));
+  EXPECT_THAT(Directories(), SizeIs(2));  // Nobody makes a volume of an empty directory by himself.
+  EXPECT_EQ(Change({"/data/1", "/data/2", "/data/3"}), "");
+  EXPECT_THAT(Directories(), ElementsAre("/data/1", "/data/2", "/data/3"));
+  EXPECT_EQ(Change({"/data/1", "/data/2", "/data/3"}), "");
+}
+
+TEST_F(VolumeKeeperTest, DirectoryThatCouldNotBeUsedAtTheStartReturnsByItself) {
+  Open();
+  PutOn(0, kBlock, 1000);
+  const std::string absent = storage(0);
+  process_->Kill();
+  Close();
+  process_ = machine_->StartProcess();
+  options_.tolerated_failed_volumes = 1;
+  Break("/data/1");
+  Open();
+  EXPECT_THAT(Directories(), ElementsAre("/data/2"));
+  std::vector<std::string> came;
+  store().SetVolumeObserver([&came](const std::string& uuid) { came.push_back(uuid); });
+  world_.RunFor(absl::Minutes(1));
+  EXPECT_THAT(came, IsEmpty());
+  Heal();
+  world_.RunFor(absl::Minutes(2));
+  EXPECT_THAT(came, ElementsAre(absent));
+  EXPECT_THAT(StatesTold(absent), ElementsAre(v1::HEALTHY));
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+}
+
+TEST_F(VolumeKeeperTest, FailedVolumeIsTriedAtOnceByWhoeverAsksForAChange) {
+  options_.keeper.first_return = absl::Hours(1);
+  Open();
+  PutOn(0, kBlock, 1000);
+  Break("/data/1");
+  EXPECT_FALSE(store().Verify(kBlock, kStamp).ok());
+  EXPECT_THAT(Change({"/data/1", "/data/2"}), AllOf(HasSubstr("/data/1 is still failed"), HasSubstr("Input/output error")));
+  Heal();
+  EXPECT_EQ(Change({"/data/1", "/data/2"}), "");
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+}
+
+TEST_F(VolumeKeeperTest, RemovalThatIsUndoneWhileItsWritersEndIsUndone) {
+  Open();
+  PutOn(0, kBlock, 1000);
+  const BlockId open(kBlock.value() + 16);
+  const std::string storage_uuid = storage(0);
+  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage_uuid}), open, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  std::optional<absl::Status> first;
+  opened_.volumes->ChangeVolumes({"/data/2"}, [&first](absl::Status status) { first = std::move(status); });
+  world_.RunFor(absl::Seconds(5));
+  ASSERT_FALSE(first.has_value());
+  EXPECT_EQ(Change({"/data/1", "/data/2"}, absl::Seconds(1)), "");
+  world_.RunFor(absl::Minutes(2));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_THAT(std::string(first->message()), HasSubstr("/data/1 stays"));
+  EXPECT_THAT(StatesTold(storage_uuid), IsEmpty());
+  EXPECT_EQ(store().Place({.storage_uuid = storage_uuid})->storage_uuid, storage_uuid);
+  ASSERT_THAT(WritePattern(**writer, 0, 100), IsOk());
+  // Taken out anew, its writers have all of their time again.
+  std::optional<absl::Status> again;
+  opened_.volumes->ChangeVolumes({"/data/2"}, [&again](absl::Status status) { again = std::move(status); });
+  world_.RunFor(absl::Seconds(15));
+  EXPECT_FALSE(again.has_value());
+  ASSERT_THAT((*writer)->Finalize(100, true), IsOk());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(again.has_value());
+  EXPECT_THAT(StatesTold(storage_uuid), ElementsAre(v1::REMOVED));
+}
+
+TEST_F(VolumeKeeperTest, DirectoryNamedTwiceIsAnErrorAndNothingIsDone) {
+  Open();
+  EXPECT_THAT(Change({"/data/1", "/data/3", "/data/1"}), HasSubstr("/data/1 twice"));
+  EXPECT_THAT(Directories(), ElementsAre("/data/1", "/data/2"));
+}
+
+TEST_F(VolumeKeeperTest, OneReplicaThatCannotBeReadDoesNotKeepTheOthersAway) {
+  Open();
+  const BlockId no_data(kBlock.value() + 16);
+  const BlockId no_header(kBlock.value() + 32);
+  PutOn(0, kBlock, 1000);
+  // Without the mark that it is synced it is read in full.
+  ASSERT_THAT(ArmFault("datanode.finalize.skip_sync", "error"), IsOk());
+  PutOn(0, no_data, 100'000);
+  DisarmAllFaults();
+  PutOn(0, no_header, 1000);
+  Break("/data/1");
+  EXPECT_FALSE(store().Verify(kBlock, kStamp).ok());
+  int header_reads = 0;
+  machine_->disk().SetFaultHook([&, data = PathOf(no_data), header = PathOf(no_header)](Op op, const std::string& path) -> absl::Status {
+    if (op != Op::kRead) return absl::OkStatus();
+    // Each opening reads the first page; what comes next is data.
+    if (path == header || (path == data && ++header_reads % 2 == 0)) return absl::InternalError(path + ": Input/output error");
+    return absl::OkStatus();
+  });
+  world_.RunFor(absl::Minutes(1));
+  Heal();
+  ASSERT_EQ(StatesTold(storage(0)).back(), v1::HEALTHY);
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+  EXPECT_TRUE(*store().HasQuarantined(no_header, storage(0)));
+  ASSERT_TRUE(store().Describe(no_data).has_value());
+  EXPECT_TRUE(store().Describe(no_data)->corrupt);
+  EXPECT_EQ(store().Describe(no_data)->length, 100'000u);
+}
+
+TEST_F(VolumeKeeperTest, ProbesAtTheSameTimeDoNotDisturbEachOther) {
+  Open();
+  PutOn(0, kBlock, 1000);
+  Volume* const volume = *dynamic_cast<FileBlockStore&>(store()).Volumes().begin();
+  std::vector<std::string> written;
+  bool inside = false;
+  machine_->disk().SetFaultHook([&](Op op, const std::string& path) -> absl::Status {
+    if (op == Op::kRename && path.find("/probe") != std::string::npos) written.push_back(path);
+    // While the first one is about to read its file, a second one comes and goes.
+    if (op == Op::kRead && path.find("/probe") != std::string::npos && !std::exchange(inside, true)) {
+      EXPECT_THAT(volume->Probe(), IsOk());
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_THAT(volume->Probe(), IsOk());
+  ASSERT_THAT(written, SizeIs(2));
+  EXPECT_NE(written[0], written[1]);
+  Heal();
+  // What a crash left of one is gone at the next start.
+  ASSERT_THAT(process_->files().WriteWhole("/data/1/probe-7", "x"), IsOk());
+  KillAndOpen();
+  EXPECT_FALSE(*process_->files().Exists("/data/1/probe-7"));
+}
+
+TEST_F(VolumeKeeperTest, VolumesComeAndGoOftenerThanThereArePlaces) {
+  options_.directories = {"/data/1"};
+  Open();
+  for (size_t had = 1; had < VolumeSet::kMostEver; ++had) {
+    ASSERT_EQ(Change({"/data/1", "/data/2"}), "") << had;
+    ASSERT_EQ(Change({"/data/1"}), "") << had;
+  }
+  EXPECT_THAT(Change({"/data/1", "/data/2"}), AllOf(HasSubstr("/data/2"), HasSubstr("restart it")));
+  EXPECT_THAT(Directories(), ElementsAre("/data/1"));
 }
 
 }  // namespace

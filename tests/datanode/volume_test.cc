@@ -41,6 +41,14 @@ TEST_F(VolumeTest, EmptyDirectoriesBecomeVolumesOfOneNode) {
   EXPECT_EQ(identity().Get().pool_id, kPool);
 }
 
+TEST_F(VolumeTest, DirectoryThatIsNamedTwiceIsRefused) {
+  options_.directories = {"/data/1", "/data/2", "/data/1"};
+  const absl::Status status = OpenStatus();
+  EXPECT_THAT(status, HasKind(ErrorKind::kInvalidArgument));
+  EXPECT_THAT(Message(status), AllOf(HasSubstr("/data/1 twice"), HasSubstr("dfs.datanode.data.dir")));
+  EXPECT_FALSE(*process_->files().Exists("/data/1"));
+}
+
 TEST_F(VolumeTest, AbsentOrEmptyDirectoryIsRefusedWhenNoneMayBeMade) {
   options_.format_empty = false;
   absl::Status status = OpenStatus();
