@@ -31,6 +31,7 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.storage.max_block_bytes = config.GetBytes("cairn.block.max-size");
   options.storage.max_replicas = static_cast<size_t>(config.GetInt("cairn.datanode.replicas.max"));
   options.storage.tolerated_failed_volumes = static_cast<size_t>(config.GetInt("dfs.datanode.failed.volumes.tolerated"));
+  options.storage.max_slow_excluded = static_cast<size_t>(config.GetInt("dfs.datanode.max.slowdisks.to.exclude"));
   options.storage.deleter.unlinks_per_second = static_cast<double>(config.GetInt("cairn.datanode.delete.unlinks-per-second"));
   options.storage.deleter.bytes_per_second = static_cast<double>(config.GetBytes("cairn.datanode.delete.bytes-per-second"));
 

@@ -80,6 +80,19 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
     for (const v1::StorageStatistics& storage : store->Statistics()) healthy += storage.state() == v1::HEALTHY ? 1 : 0;
     return healthy;
   });
+  gauge("cairn_volumes", "Data directories, by state.", {{"state", "slow"}}, [store] {
+    const std::vector<BlockStore::DiskSpeed> disks = store->disk_speeds();
+    return std::count_if(disks.begin(), disks.end(), [](const BlockStore::DiskSpeed& disk) { return disk.slow; });
+  });
+  const auto slowest = [store](absl::Duration BlockStore::DiskSpeed::* kind) {
+    absl::Duration longest;
+    for (const BlockStore::DiskSpeed& disk : store->disk_speeds()) longest = std::max(longest, disk.*kind);
+    return absl::ToDoubleSeconds(longest);
+  };
+  gauge("cairn_slowest_disk_seconds", "How long one write or sync has lately taken, on the disk where it takes longest.",
+        {{"kind", "write"}}, [slowest] { return slowest(&BlockStore::DiskSpeed::write); });
+  gauge("cairn_slowest_disk_seconds", "How long one write or sync has lately taken, on the disk where it takes longest.",
+        {{"kind", "sync"}}, [slowest] { return slowest(&BlockStore::DiskSpeed::sync); });
   const auto sum = [store](auto field) {
     double total = 0;
     for (const v1::StorageStatistics& storage : store->Statistics()) total += static_cast<double>((storage.*field)());

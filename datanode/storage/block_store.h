@@ -186,6 +186,14 @@ class BlockStore {
     absl::Duration oldest_age = absl::ZeroDuration();
   };
   virtual DiskQueue disk_queue() const = 0;
+  // Of each volume that works, what writers have lately waited for; zero where nothing was written for a while.
+  struct DiskSpeed {
+    std::string directory;
+    absl::Duration write;
+    absl::Duration sync;
+    bool slow = false;  // Far above the others.
+  };
+  virtual std::vector<DiskSpeed> disk_speeds() const { return {}; }
   virtual size_t replica_count() const = 0;
 
   // Told of each volume that was added or has come back: it has to be registered and walked. On any thread, a lock held: it only posts.

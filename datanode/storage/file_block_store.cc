@@ -35,6 +35,7 @@ FileBlockStore::FileBlockStore(Env* env, EventLog* events, const BlockStoreOptio
     : env_(env),
       events_(events),
       max_block_bytes_(options.max_block_bytes),
+      max_slow_excluded_(options.max_slow_excluded),
       boot_id_(env->boot_id()),
       gate_(options.max_replicas),
       options_(options),
@@ -111,12 +112,21 @@ absl::StatusOr<BlockStore::Placement> FileBlockStore::Place(const CreateOptions&
     return MakeError(std::move(error));
   }
   const uint64_t needed = std::max<uint64_t>(options.expected_bytes, 1) + 2 * kHeaderPageBytes;
+  std::map<const Volume*, double> slow = SlowVolumes();
   std::vector<VolumeChoice> choices;
   for (Volume* volume : volumes_) {
     const uint64_t remaining = volume->remaining_bytes();
     if (remaining < needed || volume->leaving()) continue;
+    choices.push_back({.volume = volume,
+                       .free_bytes = remaining,
+                       .fullness = volume->fullness(),
+                       .queued = volume->disk()->QueueDepth(),
+                       .times_as_slow = slow[volume]});
+  }
+  ExcludeSlow(&choices, max_slow_excluded_);
+  for (const VolumeChoice& choice : choices) {
+    Volume* const volume = choice.volume;
     if (volume->storage_uuid() == options.storage_uuid) return Placement{.storage_uuid = volume->storage_uuid(), .disk = volume->disk()};
-    choices.push_back({.volume = volume, .free_bytes = remaining, .fullness = volume->fullness(), .queued = volume->disk()->QueueDepth()});
   }
   Volume* best = nullptr;
   {
@@ -428,6 +438,39 @@ uint64_t FileBlockStore::pending_deletion_blocks() const {
   uint64_t sum = 0;
   for (const auto& volume : volumes_) sum += volume->deleter().pending_blocks();
   return sum;
+}
+
+std::map<const Volume*, double> FileBlockStore::SlowVolumes() const {
+  const SteadyTime now = env_->clock().Now();
+  std::vector<Volume*> volumes;
+  std::vector<DiskLatency::Figures> writes;
+  std::vector<DiskLatency::Figures> syncs;
+  for (Volume* volume : volumes_) {
+    if (volume->failed()) continue;
+    volumes.push_back(volume);
+    writes.push_back(volume->write_latency().Get(now));
+    syncs.push_back(volume->sync_latency().Get(now));
+  }
+  const std::vector<double> slow_writes = HowSlow(writes);
+  const std::vector<double> slow_syncs = HowSlow(syncs);
+  std::map<const Volume*, double> slow;
+  for (size_t i = 0; i < volumes.size(); ++i) slow[volumes[i]] = std::max(slow_writes[i], slow_syncs[i]);
+  return slow;
+}
+
+std::vector<BlockStore::DiskSpeed> FileBlockStore::disk_speeds() const {
+  const SteadyTime now = env_->clock().Now();
+  const std::map<const Volume*, double> slow = SlowVolumes();
+  std::vector<DiskSpeed> speeds;
+  for (Volume* volume : volumes_) {
+    const auto judged = slow.find(volume);
+    if (judged == slow.end()) continue;
+    speeds.push_back({.directory = volume->directory(),
+                      .write = volume->write_latency().Get(now).average,
+                      .sync = volume->sync_latency().Get(now).average,
+                      .slow = judged->second > 0});
+  }
+  return speeds;
 }
 
 uint64_t FileBlockStore::deletion_backlog() const {

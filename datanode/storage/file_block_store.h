@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -57,6 +58,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   uint64_t deletion_backlog() const override;
   absl::Duration oldest_pending_deletion() const override;
   DiskQueue disk_queue() const override;
+  std::vector<DiskSpeed> disk_speeds() const override;
   size_t replica_count() const override { return gate_.count(); }
   void SetVolumeObserver(VolumeObserver observer) override;
   void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) override;
@@ -94,6 +96,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
       ABSL_LOCKS_EXCLUDED(change_mu_);
   void Publish(std::unique_ptr<Volume> volume);
   void DropWorseCopies(Volume* added);
+  // How many times as slow as the others; 0: not far above them.
+  std::map<const Volume*, double> SlowVolumes() const;
   std::optional<Found> Find(BlockId id) const;
   absl::StatusOr<Found> FindHealthy(BlockId id) const;
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(const Placement& placement, BlockId id, GenerationStamp stamp, ReplicaState state,
@@ -123,6 +127,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   Env* const env_;
   EventLog* const events_;
   const uint64_t max_block_bytes_;
+  const size_t max_slow_excluded_;
   const BootId boot_id_;
   CreationGate gate_;  // Has its own lock.
   VolumeSet volumes_;  // Added to by the constructor, then by the keeper.

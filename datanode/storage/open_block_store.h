@@ -24,6 +24,7 @@ struct BlockStoreOptions {
   size_t max_replicas = 8'000'000;        // cairn.datanode.replicas.max; beyond it the node is full. 512 MB of memory.
   size_t tolerated_failed_volumes = 0;    // dfs.datanode.failed.volumes.tolerated, at start.
   bool format_empty = true;               // Make volumes of empty or absent directories.
+  size_t max_slow_excluded = 1;           // dfs.datanode.max.slowdisks.to.exclude.
   std::string cluster_id;                 // If set, directories of any other cluster are refused.
   DeleterOptions deleter;
   ScannerOptions scanner;

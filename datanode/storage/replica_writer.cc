@@ -135,7 +135,7 @@ absl::Status FileReplicaWriter::Store(const PacketToWrite& packet) {
 
   // Data, then its checksums, then the slot that vouches for a partial chunk: whatever a crash leaves of them verifies only if all is
   // there.
-  absl::Status stored = file_->WriteData(before, packet.data.subspan(before - packet.offset));
+  absl::Status stored = WriteData(before, packet.data.subspan(before - packet.offset));
   if (stored.ok() && !plan->entries.empty()) stored = file_->WriteChecksums(plan->first_chunk, plan->entries);
   if (stored.ok() && end % chunk != 0) {
     stored =
@@ -172,8 +172,26 @@ absl::Status FileReplicaWriter::SyncDirectoryOnce() {
 absl::Status FileReplicaWriter::MakeDurable(ReplicaState state, uint8_t flags) {
   RETURN_IF_ERROR(file_->WriteDurableSlot(
       {.stamp = stamp_, .length = received(), .state = state, .flags = flags, .partial_checksum = partial_checksum_}));
-  RETURN_IF_ERROR(file_->Sync());
+  RETURN_IF_ERROR(SyncFile());
   return SyncDirectoryOnce();
+}
+
+absl::Status FileReplicaWriter::SyncFile() {
+  const Clock& clock = volume_->env()->clock();
+  const SteadyTime begin = clock.Now();
+  absl::Status synced = file_->Sync();
+  const SteadyTime end = clock.Now();
+  volume_->sync_latency().Note(end - begin, end);
+  return synced;
+}
+
+absl::Status FileReplicaWriter::WriteData(uint64_t offset, std::span<const char> data) {
+  const Clock& clock = volume_->env()->clock();
+  const SteadyTime begin = clock.Now();
+  absl::Status written = file_->WriteData(offset, data);
+  const SteadyTime end = clock.Now();
+  volume_->write_latency().Note(end - begin, end);
+  return written;
 }
 
 absl::Status FileReplicaWriter::Sync() {
@@ -202,7 +220,7 @@ absl::Status FileReplicaWriter::Finalize(uint64_t length, bool sync) {
       .stamp = stamp_, .length = length, .state = ReplicaState::kFinalized, .flags = 0, .partial_checksum = partial_checksum_};
   absl::Status done = file_->WriteDurableSlot(content);
   if (done.ok() && sync && !skip_sync) {
-    done = file_->Sync();
+    done = SyncFile();
     if (done.ok()) done = SyncDirectoryOnce();
     if (done.ok()) done = FaultPoint("replica_file.before_synced_mark");
     // Unsynced: if it is lost, the replica is read once more after the next boot, nothing worse.

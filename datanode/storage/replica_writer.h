@@ -49,6 +49,8 @@ class FileReplicaWriter : public ReplicaWriter {
   absl::Status CheckUsable() const;
   absl::Status Store(const PacketToWrite& packet);
   absl::Status MakeDurable(ReplicaState state, uint8_t flags);
+  absl::Status SyncFile();  // Its time is the volume's to know; so is that of WriteData.
+  absl::Status WriteData(uint64_t offset, std::span<const char> data);
   absl::Status SyncDirectoryOnce();
   // The volume is full, or it fails; the status as it is.
   absl::Status DiskTrouble(absl::Status status);

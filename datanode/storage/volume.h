@@ -12,6 +12,7 @@
 #include "datanode/storage/deleter.h"
 #include "datanode/storage/event_log.h"
 #include "datanode/storage/replica_map.h"
+#include "datanode/storage/slow_volumes.h"
 #include "datanode/storage/version_file.h"
 
 namespace cairn::datanode {
@@ -95,6 +96,10 @@ class Volume {
   absl::Status FullError(const std::string& what) const;
   v1::StorageStatistics Statistics() const;  // Without `replicas`.
 
+  // What writers wait for.
+  DiskLatency& write_latency() { return write_latency_; }
+  DiskLatency& sync_latency() { return sync_latency_; }
+
   // How full, of what it may hold: 0 to 1.
   double fullness() const;
 
@@ -129,6 +134,8 @@ class Volume {
   std::atomic<bool> removed_{false};
   std::atomic<bool> distrusted_{false};
   std::atomic<uint64_t> probes_{0};  // Begun.
+  DiskLatency write_latency_;        // Has its own lock.
+  DiskLatency sync_latency_;         // Has its own lock.
   std::atomic<bool> leaving_{false};
   Mutex version_mu_;
   CondVar version_written_;

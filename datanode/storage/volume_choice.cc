@@ -4,6 +4,17 @@
 
 namespace cairn::datanode {
 
+void ExcludeSlow(std::vector<VolumeChoice>* choices, size_t most) {
+  const auto below = [](const VolumeChoice& choice) { return choice.fullness < kHighMark; };
+  const auto count_below = static_cast<size_t>(std::count_if(choices->begin(), choices->end(), below));
+  for (size_t left = std::min(most, (count_below == 0 ? choices->size() : count_below) / 2); left > 0; --left) {
+    const auto slowest = std::max_element(choices->begin(), choices->end(),
+                                          [](const VolumeChoice& a, const VolumeChoice& b) { return a.times_as_slow < b.times_as_slow; });
+    if (slowest == choices->end() || slowest->times_as_slow <= 0) return;
+    choices->erase(slowest);
+  }
+}
+
 Volume* ChooseVolume(const std::vector<VolumeChoice>& choices, Random* random) {
   const bool any_below =
       std::any_of(choices.begin(), choices.end(), [](const VolumeChoice& choice) { return choice.fullness < kHighMark; });
