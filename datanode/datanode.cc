@@ -277,6 +277,7 @@ void Datanode::Stop() {
   options_.peers = {};
   channels_ = {};
   transfer_.reset();
+  if (reconfigure_ != nullptr) reconfigure_->Close();
   storage_.store.reset();
   reconfigure_.reset();
   admin_.reset();

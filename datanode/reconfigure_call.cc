@@ -44,12 +44,21 @@ struct ReconfigureCall::Pending {
 };
 
 ReconfigureCall::ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes)
-    : clock_(&env->clock()), reconfiguration_(reconfiguration), volumes_(volumes), executor_(env->executors().NewExecutor("reconfigure")) {
+    : env_(env), reconfiguration_(reconfiguration), volumes_(volumes), executor_(env->executors().NewExecutor("reconfigure")) {
   reconfiguration_->SetTaker([this](const Config& config) { Take(config); });
 }
 
 // Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
 ReconfigureCall::~ReconfigureCall() = default;
+
+void ReconfigureCall::Close() {
+  closed_.store(true, std::memory_order_release);
+  executor_->Post([this] {
+    idle_.store(true, std::memory_order_release);
+    env_->Wake();
+  });
+  env_->BlockUntil([this] { return idle_.load(std::memory_order_acquire); }, SteadyTime::Infinite());
+}
 
 void ReconfigureCall::Take(const Config& config) {
   const DatanodeOptions options = DatanodeOptionsFrom(config);
@@ -60,7 +69,7 @@ void ReconfigureCall::Take(const Config& config) {
 
 v1::ReconfigureResponse ReconfigureCall::Answer(const Reconfiguration::Outcome& outcome) const {
   v1::ReconfigureResponse response;
-  response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
+  response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(env_->clock().WallNow()));
   Reconfiguration::Fill(outcome, &response);
   if (response.error().empty()) response.set_error(volume_error_);
   return response;
@@ -68,6 +77,7 @@ v1::ReconfigureResponse ReconfigureCall::Answer(const Reconfiguration::Outcome& 
 
 void ReconfigureCall::Call(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
   executor_->Post([this, action = request.action(), done = std::move(done)]() mutable {
+    if (closed_.load(std::memory_order_acquire)) return done(MakeError(ErrorKind::kCancelled, "the DataNode stops"));
     switch (action) {
       case v1::ReconfigureRequest::STATUS: return done(Answer(reconfiguration_->last()));
       case v1::ReconfigureRequest::PROPERTIES: {
@@ -83,7 +93,7 @@ void ReconfigureCall::Call(v1::ReconfigureRequest request, api::Done<v1::Reconfi
     if (!outcome.status.ok()) return done(Answer(outcome));
     // Also when nothing has changed: what could not be done the last time may be possible now.
     if (pending_ == nullptr) Take(reconfiguration_->current());
-    // The store's threads end after this object's executor, so that the answer finds it, or nobody waits any more.
+    // The store, and with it the threads that answer, ends before this object does.
     std::exchange(pending_, nullptr)->WhenFinished([this, outcome, done = std::move(done)](absl::Status status) mutable {
       executor_->Post([this, outcome, status = std::move(status), done = std::move(done)]() mutable {
         if (!status.ok()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,18 +25,21 @@ class ReconfigureCall {
   ReconfigureCall& operator=(const ReconfigureCall&) = delete;
 
   void Call(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done);
+  // Waits for what is under way; from then on nothing touches the volumes, which may go. Not from an executor's task.
+  void Close();
 
  private:
   struct Pending;
   void Take(const Config& config);
   v1::ReconfigureResponse Answer(const Reconfiguration::Outcome& outcome) const;
 
-  const Clock* const clock_;
+  Env* const env_;
   Reconfiguration* const reconfiguration_;
   ChangeableVolumes* const volumes_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> idle_{false};  // Nothing runs any more, and closed.
   // Of the executor.
-  std::vector<std::string> directories_;  // As last asked for.
-  std::shared_ptr<Pending> pending_;      // A change of volumes that the reload under way began.
+  std::shared_ptr<Pending> pending_;  // A change of volumes that the reload under way began.
   std::string volume_error_;
   std::unique_ptr<Executor> executor_;  // Last: ends before what its tasks use.
 };

@@ -72,6 +72,17 @@ TEST_F(ReconfigureCallTest, ChangeThatFailedIsTriedAgainThoughTheFileIsTheSame) 
   EXPECT_THAT(volumes_.asked, ElementsAre(ElementsAre("/a", "/b", "/d"), ElementsAre("/a", "/b", "/d")));
 }
 
+TEST_F(ReconfigureCallTest, NothingTouchesTheVolumesOnceItIsClosed) {
+  v1::ReconfigureRequest request;
+  request.set_action(v1::ReconfigureRequest::START);
+  std::optional<absl::StatusOr<v1::ReconfigureResponse>> answer;
+  call_.Call(std::move(request), [&answer](absl::StatusOr<v1::ReconfigureResponse> response) { answer = std::move(response); });
+  call_.Close();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(*answer, cairn::testing::HasKind(ErrorKind::kCancelled));
+  EXPECT_THAT(volumes_.asked, IsEmpty());
+}
+
 TEST_F(ReconfigureCallTest, FileThatIsRefusedChangesNothing) {
   file_ = "dfs.datanode.data.dir: /b\nno.such.key: 1\n";
   EXPECT_THAT(Start().error(), HasSubstr("no.such.key"));
