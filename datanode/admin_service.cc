@@ -2,10 +2,18 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/error.h"
 #include "common/fault_points.h"
 
 namespace cairn::datanode {
+
+// As the NameNode says it.
+absl::Status AdminService::CheckSuperuser(const v1::RequestHeader& header) const {
+  if (!is_superuser_ || is_superuser_(header.user())) return absl::OkStatus();
+  return MakeError(ErrorKind::kPermission, fmt::format("Access denied for user {}. Superuser privilege is required", header.user()));
+}
 
 void AdminService::GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfoRequest request,
                                    api::Done<v1::GetDatanodeInfoResponse> done) {
@@ -19,6 +27,7 @@ void AdminService::GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfo
 
 void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) {
   static_cast<void>(context);
+  if (absl::Status allowed = CheckSuperuser(request.header()); !allowed.ok()) return done(std::move(allowed));
   if (absl::Status armed = ArmFault(request.name(), request.action()); !armed.ok()) return done(std::move(armed));
   v1::SetFaultResponse response;
   response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
@@ -27,6 +36,7 @@ void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest reques
 
 void AdminService::Reconfigure(api::CallContext context, v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
   static_cast<void>(context);
+  if (absl::Status allowed = CheckSuperuser(request.header()); !allowed.ok()) return done(std::move(allowed));
   if (!reconfigure_) return done(MakeError(ErrorKind::kUnsupported, "this DataNode has no configuration files"));
   reconfigure_(std::move(request), std::move(done));
 }

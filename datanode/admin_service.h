@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "common/api/admin.h"
@@ -8,9 +9,10 @@
 
 namespace cairn::datanode {
 
-// What operators ask of this DataNode. Thread-safe; no call blocks.
+// What operators ask of this DataNode. Thread-safe; no call blocks, but for who a user is.
 //
-// SetFault is refused with kPermission unless the daemon runs with --fault-points; an empty action disarms.
+// To look is for all; SetFault and Reconfigure are for superusers (kPermission). SetFault is refused, too, unless the daemon runs with
+// --fault-points; an empty action disarms.
 class AdminService : public api::DatanodeAdmin {
  public:
   // Fills in all but the header. Thread-safe, memory only.
@@ -27,7 +29,13 @@ class AdminService : public api::DatanodeAdmin {
   using Reconfigurer = std::function<void(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done)>;
   void SetReconfigurer(Reconfigurer reconfigure) { reconfigure_ = std::move(reconfigure); }
 
+  // Before the first call: who may change things; unless it is set, everyone. Thread-safe.
+  void SetSuperuserCheck(std::function<bool(const std::string& user)> is_superuser) { is_superuser_ = std::move(is_superuser); }
+
  private:
+  absl::Status CheckSuperuser(const v1::RequestHeader& header) const;
+
+  std::function<bool(const std::string& user)> is_superuser_;
   Reconfigurer reconfigure_;
   const Describe describe_;
   const Clock* const clock_;

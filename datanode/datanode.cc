@@ -1,5 +1,6 @@
 #include "datanode/datanode.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -56,6 +57,8 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.stale_after = config.GetDuration("dfs.namenode.stale.datanode.interval");
   options.max_events = static_cast<size_t>(config.GetInt("cairn.datanode.events.max"));
   options.max_event_bytes = config.GetBytes("cairn.datanode.events.max-bytes");
+  options.permissions_enabled = config.GetBool("dfs.permissions.enabled");
+  options.supergroup = config.GetString("dfs.permissions.superusergroup");
   options.accept_empty_tokens = config.GetString("cairn.block.token.empty") == "accept";
 
   options.transfer_bind = *config.GetAddress("dfs.datanode.address");
@@ -123,6 +126,11 @@ absl::Status Datanode::ServePeers() {
   recoveries_ = std::make_unique<BlockRecoveries>(options_.recoveries, identity_, recovery_executor_.get(), channels_.command.get(),
                                                   replica_recovery_.get(), options_.peers.resolve);
   admin_ = std::make_unique<AdminService>([this](v1::GetDatanodeInfoResponse* info) { Describe(info); }, &env_->clock());
+  admin_->SetSuperuserCheck([this, ours = env_->UserName()](const std::string& user) {
+    if (!options_.permissions_enabled || user == ours) return true;
+    const absl::StatusOr<std::vector<std::string>> groups = env_->GroupsOf(user);
+    return groups.ok() && std::find(groups->begin(), groups->end(), options_.supergroup) != groups->end();
+  });
   if (options_.reconfiguration != nullptr) {
     reconfigure_ = std::make_unique<ReconfigureCall>(env_, options_.reconfiguration, storage_.volumes);
     admin_->SetReconfigurer([this](v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {

@@ -53,6 +53,9 @@ struct DatanodeOptions {
   HostPort http_advertised;
   HostPort admin_advertised;
   std::string rack = "/default-rack";
+  // Who may change things beside who runs this process: members of that group; or, if rights are not checked, everyone.
+  std::string supergroup = "supergroup";
+  bool permissions_enabled = true;
   DatanodePeers peers;
   // Its files may be read anew while it runs; null: not. Outlives the DataNode.
   Reconfiguration* reconfiguration = nullptr;

@@ -39,7 +39,28 @@ TEST_F(DatanodeAdmin, ArmsNoFaultUnlessTheDaemonAllowsThem) {
   v1::SetFaultRequest request;
   request.set_name("datanode.heartbeat.answer");
   request.set_action("error");
-  EXPECT_THAT(Ask(admin.get(), &api::DatanodeAdmin::SetFault, request), HasKind(ErrorKind::kPermission));
+  request.mutable_header()->set_user(env_->UserName());
+  const auto refused = Ask(admin.get(), &api::DatanodeAdmin::SetFault, request);
+  EXPECT_THAT(refused, HasKind(ErrorKind::kPermission));
+  EXPECT_THAT(std::string(refused.status().message()), ::testing::Not(::testing::HasSubstr("Superuser")));
+}
+
+TEST_F(DatanodeAdmin, ChangesAreForSuperusers) {
+  const std::unique_ptr<api::DatanodeAdmin> admin = rpc::NewDatanodeAdmin(cluster_->datanode(0)->admin_address(), env_.get());
+  v1::SetFaultRequest fault;
+  fault.mutable_header()->set_user("nobody-special");
+  v1::ReconfigureRequest start;
+  start.mutable_header()->set_user("nobody-special");
+  start.set_action(v1::ReconfigureRequest::START);
+  const std::string words = "Access denied for user nobody-special. Superuser privilege is required";
+  const auto of_fault = Ask(admin.get(), &api::DatanodeAdmin::SetFault, fault);
+  EXPECT_THAT(of_fault, HasKind(ErrorKind::kPermission));
+  EXPECT_EQ(of_fault.status().message(), words);
+  const auto of_start = Ask(admin.get(), &api::DatanodeAdmin::Reconfigure, start);
+  EXPECT_THAT(of_start, HasKind(ErrorKind::kPermission));
+  EXPECT_EQ(of_start.status().message(), words);
+  start.mutable_header()->set_user(env_->UserName());
+  EXPECT_THAT(Ask(admin.get(), &api::DatanodeAdmin::Reconfigure, start), HasKind(ErrorKind::kUnsupported));  // Here; not forbidden.
 }
 
 TEST_F(DatanodeAdmin, AnswersOtherDatanodesOfItsReplicas) {
