@@ -35,7 +35,7 @@ int SetOne(Shell* shell, const PathArgument& path, const FileStatus& status, uin
   return worst;
 }
 
-// Until every block is on just so many DataNodes.
+// Until every block is on just so many DataNodes, beside those that are drained or in maintenance.
 int WaitFor(Shell* shell, const PathArgument& path, uint32_t replication) {
   *shell->out << fmt::format("Waiting for {} ...", path.typed) << std::flush;
   bool warned = false;
@@ -47,8 +47,9 @@ int WaitFor(Shell* shell, const PathArgument& path, uint32_t replication) {
     bool done = true;
     bool too_many = false;
     for (const BlockLocation& block : *blocks) {
-      done &= block.hosts.size() == replication;
-      too_many |= block.hosts.size() > replication;
+      const size_t staying = block.hosts.size() - block.leaving;
+      done &= staying == replication;
+      too_many |= staying > replication;
     }
     if (done) break;
     if (too_many && !warned) *shell->out << "\nWARNING: the waiting time may be long for DECREASING the number of replications.\n";

@@ -236,7 +236,12 @@ Awaitable<absl::Status> RangeReader::OpenReplica() {
     if (!file_->IsBad(block_id, want_.block.locations(i).storage_uuid())) chosen = i;
   if (chosen < 0) {
     storage_uuid_.clear();
-    co_return absl::UnavailableError(fmt::format("block {} has no replica to read ({} known)", block_id, want_.block.locations_size()));
+    Error error;
+    error.kind = ErrorKind::kRetriable;
+    if (want_.block.locations().empty()) error.reason = "BLOCK_MISSING";  // As far as the NameNode knows, too.
+    error.block_id = block_id;
+    error.message = fmt::format("block {} has no replica to read ({} known)", block_id, want_.block.locations_size());
+    co_return MakeError(std::move(error));
   }
   storage_uuid_ = want_.block.locations(chosen).storage_uuid();
   reader_ = std::make_unique<BlockReader>(file_->scope(), &file_->core()->env()->network(), file_->ReaderOptions());

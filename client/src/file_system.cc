@@ -75,8 +75,10 @@ BlockLocation ToBlockLocation(const v1::LocatedBlock& located) {
   block.generation_stamp = located.block().generation_stamp();
   block.offset_bytes = located.offset_bytes();
   block.length_bytes = located.block().length_bytes();
-  for (const v1::StorageLocation& location : located.locations())
+  for (const v1::StorageLocation& location : located.locations()) {
     block.hosts.push_back(fmt::format("{}:{}", location.datanode().transfer().host(), location.datanode().transfer().port()));
+    block.leaving += location.datanode().admin_state() != v1::NODE_NORMAL ? 1 : 0;
+  }
   return block;
 }
 

@@ -236,6 +236,7 @@ absl::StatusOr<std::vector<BlockLocation>> FakeFileSystem::GetBlockLocations(con
   const auto it = entries.find(path);
   if (it == entries.end()) return Missing(path);
   BlockLocation block;
+  block.leaving = it->second.leaving;
   block.hosts.assign(it->second.hosts.empty() ? it->second.replication : it->second.hosts.front(), "dn:9866");
   if (it->second.hosts.size() > 1) it->second.hosts.erase(it->second.hosts.begin());
   return std::vector<BlockLocation>{block};

@@ -21,6 +21,7 @@ class FakeFileSystem : public FileSystem {
     absl::Time modified = absl::FromUnixSeconds(1'700'000'000);
     uint32_t replication = 3;
     std::vector<size_t> hosts;  // Of the one block, at each look: the last stays.
+    size_t leaving = 0;         // Of these.
     std::optional<int64_t> namespace_quota = std::nullopt;
     std::optional<int64_t> space_quota_bytes = std::nullopt;
     absl::Time accessed = absl::UnixEpoch();

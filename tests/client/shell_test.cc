@@ -215,6 +215,13 @@ TEST_F(ShellTest, SetrepGoesDownAndWaits) {
   EXPECT_EQ(Run({"-setrep", "-R", "-w", "4", "/d/a"}), 0);
   EXPECT_EQ(out(), "Replication 4 set: /d/a\nWaiting for /d/a ..... done\n");
   EXPECT_EQ(waits, 2);
+  // Three copies, one of them on a node that is drained: the third that stays is still to come.
+  files_.entries["/d/a"].hosts = {3, 4};
+  files_.entries["/d/a"].leaving = 1;
+  waits = 0;
+  EXPECT_EQ(Run({"-setrep", "-w", "3", "/d/a"}), 0);
+  EXPECT_EQ(waits, 1);
+  files_.entries["/d/a"].leaving = 0;
   files_.entries["/d/a"].hosts = {4, 1};
   EXPECT_EQ(Run({"-setrep", "-w", "1", "/d/a"}), 0);
   EXPECT_THAT(out(), HasSubstr("...\nWARNING: the waiting time may be long for DECREASING the number of replications.\n. done\n"));

@@ -52,6 +52,7 @@ struct BlockLocation {
   uint64_t offset_bytes = 0;
   uint64_t length_bytes = 0;
   std::vector<std::string> hosts;  // "host:transfer port".
+  size_t leaving = 0;              // Of these: on DataNodes that are decommissioned or in maintenance; copies of them are made elsewhere.
 };
 
 // A file with all its blocks.
