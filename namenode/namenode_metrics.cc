@@ -69,6 +69,7 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
   gauge("cairn_blocks", blocks_help, {{"state", "at_risk"}}, [figures] { return figures().at_risk_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "recovering"}}, [figures] { return figures().recovering_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "missing"}}, [figures] { return figures().missing_blocks; });
+  gauge("cairn_blocks", blocks_help, {{"state", "misreplicated"}}, [figures] { return figures().mis_replicated_blocks; });
   gauge("cairn_blocks", blocks_help, {{"state", "corrupt"}}, [figures] { return figures().corrupt_replicas; });
   gauge("cairn_blocks", blocks_help, {{"state", "quarantined"}}, [figures] { return figures().quarantined_blocks; });
   gauge("cairn_unknown_replicas_kept", "1 after a rollback of the namespace, until an operator confirms that what it does not know may go.",

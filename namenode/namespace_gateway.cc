@@ -73,15 +73,18 @@ void NamespaceGateway::CommitBlockRecovery(v1::Mutation::CommitBlockRecovery fou
   });
 }
 
-void NamespaceGateway::SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) {
+void NamespaceGateway::SetNodeAdmin(NodeAdminChange change, absl::AnyInvocable<void(absl::Status)> done) {
   v1::Mutation mutation;
   v1::Mutation::SetMeta& op = *mutation.mutable_set_meta();
-  op.set_name(std::string(kMetaNodeAdminPrefix) + datanode_uuid);
-  if (record.state() == v1::NODE_NORMAL) {
+  op.set_name(std::string(kMetaNodeAdminPrefix) + change.datanode_uuid);
+  if (change.record.state() == v1::NODE_NORMAL) {
     op.set_remove(true);
   } else {
-    op.set_value(record.SerializeAsString());
+    op.set_value(change.record.SerializeAsString());
   }
+  op.set_compare(true);
+  op.set_expected(std::move(change.before));
+  for (const std::string& uuid : change.replaced) op.add_also_remove(std::string(kMetaNodeAdminPrefix) + uuid);
   space_->Submit(std::move(mutation),
                  [done = std::move(done)](const absl::StatusOr<v1::MutationResult>& result) mutable { done(result.status()); });
 }

@@ -17,7 +17,7 @@ class NamespaceGateway : public NamespaceForReplicas {
                         absl::AnyInvocable<void(absl::StatusOr<std::vector<StorageNumber>>)> done) override;
   void StartBlockRecovery(InodeId inode, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) override;
   void CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) override;
-  void SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) override;
+  void SetNodeAdmin(NodeAdminChange change, absl::AnyInvocable<void(absl::Status)> done) override;
   // Raises the counters and keeps, in the same mutation, that unknown replicas must not be deleted (kMetaKeepUnknownReplicas).
   void OnRolledBack(uint64_t at_least_block_id, uint64_t at_least_generation_stamp) override;
 

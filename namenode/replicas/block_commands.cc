@@ -10,32 +10,70 @@ namespace cairn::namenode {
 namespace {
 constexpr absl::Duration kTokenLife = absl::Minutes(10);
 constexpr size_t kCandidatesAtOnce = 256;
+constexpr absl::Duration kLookPause = absl::Milliseconds(1);  // Between steps: the executor has other work.
+constexpr absl::Duration kAfterDamage = absl::Seconds(5);
 }  // namespace
 
 // --- repairs
 
-void BlockManager::StartRepairs() {
-  // What cannot be started leaves the line, so that it takes no place of what can: only started ones count.
-  size_t started = 0;
-  std::vector<PlacementNode> nodes;
-  for (size_t looked = 0; started < kRepairsAtOnce && looked < kLooksAtOnce;) {
-    const std::vector<BlockId> ready = repairs_.Ready(std::min(kRepairsAtOnce - started, kLooksAtOnce - looked), parts_.clock->Now());
-    if (ready.empty()) return;
-    looked += ready.size();
-    absl::StatusOr<std::vector<Judged>> all = Evaluate(ready);
-    if (!all.ok()) return;
-    if (nodes.empty()) nodes = parts_.registry->PlacementNodes();
-    for (const Judged& judged : *all) {
-      if (judged.verdict.under_replicated) {
-        started += StartRepair(judged, &nodes);
-      } else {
-        Act(judged, false);
-      }
-    }
-  }
+bool BlockManager::HasRoom(const std::string& datanode_uuid) const {
+  return repairs_.LoadOf(datanode_uuid) + spreads_.LoadOf(datanode_uuid) < options_.max_repairs_per_node;
 }
 
-bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes) {
+void BlockManager::BeginRepairs() {
+  const SteadyTime now = parts_.clock->Now();
+  looked_ = started_repairs_ = 0;
+  if (safe_mode_ || (repairs_.Ready(1, now).empty() && spreads_.Ready(1, now).empty())) return;
+  repair_nodes_ = parts_.registry->PlacementNodes();
+  repair_node_at_.clear();
+  for (size_t i = 0; i < repair_nodes_.size(); ++i) {
+    repair_nodes_[i].busy = !HasRoom(repair_nodes_[i].datanode_uuid);
+    repair_node_at_.emplace(repair_nodes_[i].datanode_uuid, i);
+  }
+  RepairStep();
+}
+
+void BlockManager::RepairStep() {
+  repairing_ = false;
+  if (safe_mode_) return;
+  // What cannot be started leaves the line, so that it takes no place of what can: only started ones count.
+  const size_t of_step = std::clamp<size_t>(kNodesOfALook / std::max<size_t>(1, repair_nodes_.size()), 1, kBlocksOfALook);
+  const size_t most = std::min({of_step, kRepairsAtOnce - started_repairs_, kLooksAtOnce - looked_});
+  RepairQueue* queue = &repairs_;
+  std::vector<BlockId> ready = queue->Ready(most, parts_.clock->Now());
+  if (ready.empty()) {
+    queue = &spreads_;
+    ready = queue->Ready(most, parts_.clock->Now());
+  }
+  if (ready.empty()) return;
+  looked_ += ready.size();
+  started_repairs_ += LookAt(queue, ready);
+  if (started_repairs_ >= kRepairsAtOnce || looked_ >= kLooksAtOnce) return;  // The next tick begins another round.
+  repairing_ = true;
+  parts_.executor->PostAt(parts_.clock->Now() + kLookPause, [weak = weak_from_this()] {
+    if (const std::shared_ptr<BlockManager> self = weak.lock()) self->RepairStep();
+  });
+}
+
+size_t BlockManager::LookAt(RepairQueue* queue, const std::vector<BlockId>& blocks) {
+  size_t started = 0;
+  absl::StatusOr<std::vector<Judged>> all = Evaluate(blocks);
+  if (!all.ok()) {  // A damaged row: it must not hold up the others.
+    scan_wanted_ = true;
+    for (const BlockId block : blocks) queue->Postpone(block, kAfterDamage, parts_.clock->Now());
+    return 0;
+  }
+  for (const Judged& judged : *all) {
+    if (queue == &repairs_ ? judged.verdict.under_replicated : judged.verdict.mis_replicated) {
+      started += StartRepair(judged, queue);
+    } else {
+      Act(judged, false);
+    }
+  }
+  return started;
+}
+
+bool BlockManager::StartRepair(const Judged& judged, RepairQueue* queue) {
   const BlockVerdict& verdict = judged.verdict;
   const SteadyTime now = parts_.clock->Now();
   std::vector<std::pair<StorageNumber, std::string>> sources;
@@ -45,7 +83,7 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
     if (!standing) continue;
     const auto session = sessions_.find(standing->datanode_uuid);
     if (session == sessions_.end() || session->second->incarnation() != standing->incarnation) continue;
-    if (session->second->room() && repairs_.HasRoom(standing->datanode_uuid)) {
+    if (session->second->room() && HasRoom(standing->datanode_uuid)) {
       sources.emplace_back(storage, standing->datanode_uuid);
     } else {
       crowded = true;
@@ -53,28 +91,33 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
   }
   if (sources.empty()) {
     if (crowded) {
-      repairs_.Postpone(judged.block, options_.repair_interval, now);
+      queue->Postpone(judged.block, options_.repair_interval, now);
     } else {
-      repairs_.Park(judged.block, ParkReason::kNoSource, now);
+      queue->Park(judged.block, ParkReason::kNoSource, now);
     }
     return false;
   }
   const auto& [source_storage, source] = sources[static_cast<size_t>(random_.Below(sources.size()))];
 
   PlacementRequest request;
-  request.replication = verdict.needed - verdict.present;
+  request.names_nodes = false;
+  if (queue == &repairs_) {
+    request.replication = verdict.needed - verdict.present;
+  } else {
+    request.replication = 1;
+    request.other_than_rack = verdict.rack;
+  }
   request.block_size_bytes = std::max<uint64_t>(1, judged.evidence.record->length_bytes());
   request.holding = verdict.holders;
   for (StorageNumber storage : invalidations_.ToldOf(judged.block))
     if (std::optional<StorageStanding> standing = parts_.registry->StandingOf(storage)) request.holding.push_back(standing->datanode_uuid);
-  for (PlacementNode& node : *nodes) node.busy = !repairs_.HasRoom(node.datanode_uuid);
   RejectionCounts rejected{};
-  absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(*nodes, request, &random_, &rejected);
+  absl::StatusOr<std::vector<StorageNumber>> targets = PlaceBlock(repair_nodes_, request, &random_, &rejected);
   if (!targets.ok()) {
     if (rejected[static_cast<size_t>(Rejection::kBusy)] > 0) {  // Not for long.
-      repairs_.Postpone(judged.block, options_.repair_interval, now);
+      queue->Postpone(judged.block, options_.repair_interval, now);
     } else {
-      repairs_.Park(judged.block, ParkReason::kNoTarget, now);
+      queue->Park(judged.block, ParkReason::kNoTarget, now);
     }
     return false;
   }
@@ -101,7 +144,11 @@ bool BlockManager::StartRepair(const Judged& judged, std::vector<PlacementNode>*
     *transfer->add_targets() = *std::move(location);
   }
   transfer->set_token(WriterToken(judged.block, GenerationStamp(record.generation_stamp()), options_.repair_timeout + kTokenLife));
-  repairs_.Started(std::move(repair), parts_.clock->Now());
+  const std::vector<std::string> taken = repair.targets;
+  queue->Started(std::move(repair), parts_.clock->Now());
+  for (const std::string& uuid : taken)
+    if (const auto at = repair_node_at_.find(uuid); at != repair_node_at_.end()) repair_nodes_[at->second].busy = !HasRoom(uuid);
+  if (const auto at = repair_node_at_.find(source); at != repair_node_at_.end()) repair_nodes_[at->second].busy = !HasRoom(source);
   sessions_.at(source)->Queue(std::move(command));
   return true;
 }
@@ -126,6 +173,7 @@ void BlockManager::OnCommandsClosed(const CommandSession& session) {
   const auto found = sessions_.find(session.datanode_uuid());
   if (found == sessions_.end() || found->second.get() != &session) return;
   repairs_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
+  spreads_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
   recoveries_.PrimaryLost(session.datanode_uuid(), parts_.clock->Now());
   resend_.erase(session.datanode_uuid());
   sessions_.erase(found);
@@ -139,6 +187,7 @@ void BlockManager::EndSessions(const absl::Status& status) {
 void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp::Outcome& outcome) {
   IgnoreError(parts_.registry->Heard(session.datanode_uuid(), session.incarnation()), "a superseded DataNode's word changes nothing here");
   repairs_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
+  spreads_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
   recoveries_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
 }
 
@@ -160,7 +209,7 @@ std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const Command
     while (!again->second.empty() && taken.size() < limit) {
       const InvalidationQueue::Told told = again->second.front();
       again->second.pop_front();
-      if (told.incarnation == session.incarnation() && invalidations_.IsTold(told.storage, told.block, told.stamp))
+      if (told.incarnation == session.incarnation() && invalidations_.IsNewest(told))
         tell(told.storage, told.block, told.stamp, told.command_id);
     }
   }

@@ -15,29 +15,30 @@ void BlockManager::OnNodeAdminChanged(const std::string& datanode_uuid) {
   const v1::NodeAdminState state = parts_.registry->AdminOf(datanode_uuid).value_or(v1::NodeAdminRecord()).state();
   if (state != v1::DECOMMISSIONING && state != v1::ENTERING_MAINTENANCE)  // Whose drains judge every block they look at.
     for (StorageNumber storage : parts_.registry->StoragesOf(datanode_uuid)) storage_scans_.push_back({storage, 0});
-  repairs_.Wake(parts_.clock->Now());
+  OnNodeCame();
   FollowDrains();
 }
 
 void BlockManager::FollowDrains() {
   const SteadyTime now = parts_.clock->Now();
   const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
-  absl::btree_map<std::string, v1::NodeAdminState> wanted;
+  absl::btree_map<std::string, std::pair<v1::NodeAdminState, int64_t>> wanted;  // And since when.
   for (const auto& [uuid, record] : parts_.registry->Administered()) {
     const bool maintenance = record.state() == v1::ENTERING_MAINTENANCE || record.state() == v1::IN_MAINTENANCE;
     if (maintenance && record.until_ms() != 0 && record.until_ms() <= now_ms) {
-      FinishDrain(uuid, v1::NODE_NORMAL);
+      FinishDrain(uuid, record.state(), record.since_ms(), v1::NODE_NORMAL);
     } else if (record.state() == v1::DECOMMISSIONING || record.state() == v1::ENTERING_MAINTENANCE) {
-      wanted[uuid] = record.state();
+      wanted[uuid] = {record.state(), record.since_ms()};
     }
   }
   for (auto drain = drains_.begin(); drain != drains_.end();) {
     const auto found = wanted.find(drain->first);
-    drain = found == wanted.end() || found->second != drain->second.state() ? drains_.erase(drain) : std::next(drain);
+    const std::pair of_drain(drain->second.state(), drain->second.since_ms());
+    drain = found == wanted.end() || found->second != of_drain ? drains_.erase(drain) : std::next(drain);
   }
   bool looking = false;
   for (const auto& [uuid, state] : wanted) {
-    NodeDrain& drain = drains_.try_emplace(uuid, state).first->second;
+    NodeDrain& drain = drains_.try_emplace(uuid, state.first, state.second).first->second;
     if (drain.Due(now)) drain.Begin(parts_.registry->StoragesOf(uuid));
     looking |= drain.looking();
   }
@@ -58,7 +59,7 @@ void BlockManager::DrainStep() {
     DrainSlice(uuid, &drain, *slice);
   } else if (drain.End(parts_.clock->Now(), options_.drain_interval) && !parts_.registry->MayHoldMore(uuid)) {
     drain.SetFinishing(true);
-    FinishDrain(uuid, drain.state() == v1::DECOMMISSIONING ? v1::DECOMMISSIONED : v1::IN_MAINTENANCE);
+    FinishDrain(uuid, drain.state(), drain.since_ms(), drain.state() == v1::DECOMMISSIONING ? v1::DECOMMISSIONED : v1::IN_MAINTENANCE);
   }
   draining_ = true;
   parts_.executor->PostAt(parts_.clock->Now() + kDrainPause, [weak = weak_from_this()] {
@@ -92,16 +93,19 @@ void BlockManager::DrainSlice(const std::string& datanode_uuid, NodeDrain* drain
   }
 }
 
-void BlockManager::FinishDrain(const std::string& datanode_uuid, v1::NodeAdminState to) {
-  if (parts_.life == nullptr) return;
-  parts_.life->Move(datanode_uuid, to, [weak = weak_from_this(), executor = parts_.executor, datanode_uuid](const absl::Status& status) {
-    if (status.ok()) return;
-    executor->Post([weak, datanode_uuid] {
-      const std::shared_ptr<BlockManager> self = weak.lock();
-      if (self == nullptr) return;
-      if (const auto drain = self->drains_.find(datanode_uuid); drain != self->drains_.end()) drain->second.SetFinishing(false);
-    });
-  });
+void BlockManager::FinishDrain(const std::string& datanode_uuid, v1::NodeAdminState from, int64_t since_ms, v1::NodeAdminState to) {
+  if (parts_.life == nullptr || !ending_.insert(datanode_uuid).second) return;  // It is being written: its end lets the drain go on.
+  parts_.life->Move(datanode_uuid, from, since_ms, to,
+                    [weak = weak_from_this(), executor = parts_.executor, datanode_uuid](const absl::Status&) {
+                      executor->Post([weak, datanode_uuid] {
+                        const std::shared_ptr<BlockManager> self = weak.lock();
+                        if (self == nullptr) return;
+                        // Whatever came of it: what is wanted now decides whether there is still a drain.
+                        self->ending_.erase(datanode_uuid);
+                        const auto drain = self->drains_.find(datanode_uuid);
+                        if (drain != self->drains_.end()) drain->second.SetFinishing(false);
+                      });
+                    });
 }
 
 // --- what is shown

@@ -9,18 +9,6 @@
 #include "namenode/replicas/block_states.h"
 
 namespace cairn::namenode {
-namespace {
-
-// How many racks there are decides whether one is too few.
-size_t RacksOf(const std::vector<PlacementNode>& nodes) {
-  std::set<std::string> racks;
-  for (const PlacementNode& node : nodes)
-    if (node.state != v1::DEAD && node.admin == v1::NODE_NORMAL) racks.insert(node.rack);
-  return racks.size();
-}
-
-}  // namespace
-
 absl::StatusOr<v1::FsckBlock> BlockInspector::Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas) const {
   BlockEvidence evidence;
   evidence.id = id;
@@ -29,6 +17,7 @@ absl::StatusOr<v1::FsckBlock> BlockInspector::Inspect(BlockId id, const v1::Bloc
   evidence.now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
   evidence.acknowledged_grace_ms = absl::ToInt64Milliseconds(parts_.acknowledged_grace);
   evidence.maintenance_minimum = parts_.maintenance_minimum;
+  evidence.racks = parts_.registry->RackCount();
   ASSIGN_OR_RETURN(const std::vector<ReplicaRow> rows, parts_.store->ReplicasOf(id));
   for (const ReplicaRow& row : rows) evidence.replicas.push_back({row, parts_.registry->StandingOf(row.storage)});
   if (record.state() == v1::COMMITTED) {
@@ -71,7 +60,7 @@ absl::StatusOr<v1::FsckBlock> BlockInspector::Inspect(BlockId id, const v1::Bloc
     if (added.live()) racks.insert(replica.standing->rack);
   }
   block.set_racks(static_cast<uint32_t>(racks.size()));
-  block.set_mis_replicated(racks.size() == 1 && verdict.wanted > 1 && verdict.live > 1 && RacksOf(parts_.registry->PlacementNodes()) > 1);
+  block.set_mis_replicated(verdict.mis_replicated);
   const bool well = !verdict.missing && !verdict.under_replicated && verdict.corrupt == 0;
   if (well && !with_replicas) block.clear_replicas();
   return block;

@@ -56,6 +56,7 @@ BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPl
       started_(parts.clock->Now()),
       invalidations_({}, FirstCommandId(identity.epoch)),
       repairs_(RepairLimits(options)),
+      spreads_(RepairLimits(options)),
       recoveries_(RecoveryLimits(options)),
       first_own_stamp_(next_stamp),
       next_command_id_(FirstCommandId(identity.epoch) + (uint64_t{1} << 39)),
@@ -77,6 +78,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
   ASSIGN_OR_RETURN(const Counters counters, ReadCounters(*view));
   ASSIGN_OR_RETURN(const bool paused, DeletesArePaused(*view));
   const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
+  const size_t racks = parts_.registry->RackCount();
   const bool last_good_goes = !FaultPoint("replicas.invalidate_last").ok();
   for (Judged& judged : all) {
     BlockEvidence& evidence = judged.evidence;
@@ -88,6 +90,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     evidence.starting = starting_;
     evidence.maintenance_minimum = options_.maintenance_minimum;
     evidence.min_replication = options_.min_replication;
+    evidence.racks = racks;
     if (evidence.record && evidence.record->state() == v1::COMMITTED) {
       for (uint32_t number : evidence.record->expected_storages()) {
         const StorageNumber storage(number);
@@ -148,15 +151,26 @@ void BlockManager::Act(const Judged& judged, bool asking) {
     repairs_.Settled(judged.block);
     asked_.erase(judged.block);
   }
+  if (verdict.mis_replicated) {
+    static_cast<void>(spreads_.Need(judged.block, verdict.left, now));  // A later scan finds those that are too many.
+  } else {
+    spreads_.Settled(judged.block);
+  }
+  if (const auto known = missing_.find(judged.block); known != missing_.end()) {
+    missing_of_one_ -= known->second ? 1 : 0;
+    missing_.erase(known);
+  }
   if (committed && verdict.missing && missing_.size() < kRemembered) {
     missing_[judged.block] = verdict.wanted == 1;
-  } else if (!verdict.missing) {
-    missing_.erase(judged.block);
+    missing_of_one_ += verdict.wanted == 1 ? 1 : 0;
+  }
+  if (const auto known = corrupt_.find(judged.block); known != corrupt_.end()) {
+    corrupt_replicas_ -= known->second;
+    corrupt_.erase(known);
   }
   if (verdict.corrupt > 0 && corrupt_.size() < kRemembered) {
     corrupt_[judged.block] = verdict.corrupt;
-  } else if (verdict.corrupt == 0) {
-    corrupt_.erase(judged.block);
+    corrupt_replicas_ += verdict.corrupt;
   }
   if (verdict.quarantined && quarantined_.size() < kRemembered) {
     quarantined_.insert(judged.block);
@@ -191,17 +205,14 @@ void BlockManager::AskExpected(const Judged& judged) {
 
 void BlockManager::OnReportEffects(Incarnation incarnation, const ReportEffects& effects) {
   const SteadyTime now = parts_.clock->Now();
-  for (const ReportEffects::Answer& answer : effects.answers) {
-    if (answer.dropped) {
-      invalidations_.Dropped(answer.storage, answer.block, now);
-    } else {
-      invalidations_.Kept(answer.storage, answer.block, answer.command_id, now);
-    }
-  }
+  for (const ReportEffects::Answer& answer : effects.answers) invalidations_.Answered(answer.storage, answer.block, answer.command_id);
   for (const ReportEffects::Passed& passed : effects.passed) invalidations_.Passed(passed.storage, passed.first, passed.end, incarnation);
   for (StorageNumber storage : effects.state_changed) storage_scans_.push_back({storage, 0});
   if (effects.marked || effects.walk_completed) scan_wanted_ = true;
-  for (const BlockId block : effects.changed) repairs_.Reconsider(block, now);
+  for (const BlockId block : effects.changed) {
+    repairs_.Reconsider(block, now);
+    spreads_.Reconsider(block, now);
+  }
   if (!effects.changed.empty()) JudgeNow(effects.changed, false);
 }
 
@@ -243,10 +254,13 @@ void BlockManager::Tick() {
         if (nodes == &changes.died) invalidations_.ForgetWaiting(storage);
         storage_scans_.push_back({storage, 0});
       }
-      if (nodes == &changes.died) repairs_.SourceLost(uuid, now);
+      if (nodes == &changes.died) {
+        repairs_.SourceLost(uuid, now);
+        spreads_.SourceLost(uuid, now);
+      }
     }
   }
-  if (!changes.returned.empty()) repairs_.Wake(now);
+  if (!changes.returned.empty()) OnNodeCame();
   FollowDrains();
   std::vector<BlockId> due;
   while (!recheck_.empty() && recheck_.begin()->first <= now && due.size() < kStep) {
@@ -262,7 +276,8 @@ void BlockManager::Tick() {
     }
   }
   repairs_.Expire(now);
-  if (!safe_mode_) StartRepairs();
+  spreads_.Expire(now);
+  if (!repairing_) BeginRepairs();
   StartRecoveries();
   if (now >= next_resend_ && !safe_mode_) {
     next_resend_ = now + kResendCheck;
@@ -355,8 +370,10 @@ void BlockManager::PublishFigures() {
   figures.oldest_repair = repairs_.OldestAge(parts_.clock->Now());
   figures.oldest_invalidation = invalidations_.OldestAge(parts_.clock->Now());
   figures.missing_blocks = missing_.size();
-  for (const auto& [block, one] : missing_) figures.missing_blocks_replication_one += one;
-  for (const auto& [block, count] : corrupt_) figures.corrupt_replicas += count;
+  figures.missing_blocks_replication_one = missing_of_one_;
+  figures.corrupt_blocks = corrupt_.size();
+  figures.corrupt_replicas = corrupt_replicas_;
+  figures.mis_replicated_blocks = spreads_.size();
   figures.quarantined_blocks = quarantined_.size();
   figures.invalidations_waiting = invalidations_.waiting();
   figures.invalidations_told = invalidations_.told();

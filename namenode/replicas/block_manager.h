@@ -62,7 +62,11 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void OnRecoveryFailed(BlockId block, GenerationStamp recovery_id, const std::string& why);
   // Operators want something else of it than before.
   void OnNodeAdminChanged(const std::string& datanode_uuid);
-  void OnNodeRegistered() { repairs_.Wake(parts_.clock->Now()); }
+  // A node came, came back, or may take blocks again: what could not be done may be possible now.
+  void OnNodeCame() {
+    repairs_.Wake();
+    spreads_.Wake();
+  }
   v1::ListNodeBlockersResponse NodeBlockers(const std::string& datanode_uuid, size_t limit) const;
   v1::ListBadBlocksResponse BadBlocks(v1::ListBadBlocksRequest::Kind kind, BlockId start_after, size_t limit) const;
   void SetSafeMode(bool on) { safe_mode_ = on; }
@@ -91,22 +95,29 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
     BlockEvidence evidence;
     BlockVerdict verdict;
   };
-  static constexpr size_t kStep = 500;            // Blocks of one step of a scan.
-  static constexpr size_t kRepairsAtOnce = 200;   // Repairs started in one tick.
-  static constexpr size_t kLooksAtOnce = 2000;    // Blocks looked at for that.
-  static constexpr size_t kRemembered = 500'000;  // Bound of each set of blocks below.
+  static constexpr size_t kStep = 500;             // Blocks of one step of a scan.
+  static constexpr size_t kRepairsAtOnce = 200;    // Repairs started in one round of looks.
+  static constexpr size_t kLooksAtOnce = 2000;     // Blocks looked at for that.
+  static constexpr size_t kBlocksOfALook = 100;    // Of these, in one step, at most;
+  static constexpr size_t kNodesOfALook = 10'000;  // and nodes that are considered for them.
+  static constexpr size_t kRemembered = 500'000;   // Bound of each set of blocks below.
 
   // The block's rows first, then the namespace's snapshot: a block is there before any DataNode hears of it.
   absl::StatusOr<std::vector<Judged>> Evaluate(const std::vector<BlockId>& blocks);
   void Act(const Judged& judged, bool asking);
   void JudgeNow(const std::vector<BlockId>& blocks, bool asking);
   void AskExpected(const Judged& judged);
-  void StartRepairs();
-  bool StartRepair(const Judged& judged, std::vector<PlacementNode>* nodes);  // Else it has left the line.
+  // A round of looks at what is to be copied, in steps that are short whatever there is of blocks and nodes.
+  void BeginRepairs();
+  void RepairStep();
+  // How many were started.
+  size_t LookAt(RepairQueue* queue, const std::vector<BlockId>& blocks);
+  bool StartRepair(const Judged& judged, RepairQueue* queue);  // Else it has left the line.
+  bool HasRoom(const std::string& datanode_uuid) const;
   void FollowDrains();
   void DrainStep();
   void DrainSlice(const std::string& datanode_uuid, NodeDrain* drain, const NodeDrain::Slice& slice);
-  void FinishDrain(const std::string& datanode_uuid, v1::NodeAdminState to);
+  void FinishDrain(const std::string& datanode_uuid, v1::NodeAdminState from, int64_t since_ms, v1::NodeAdminState to);
   void NeedRecovery(BlockId block);
   void StartRecoveriesSoon();
   void StartRecoveries();
@@ -166,6 +177,7 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   const SteadyTime started_;
   InvalidationQueue invalidations_;
   RepairQueue repairs_;
+  RepairQueue spreads_;  // Blocks with enough copies, all on one rack: another one is made, and then one is too many. After all repairs.
   RecoveryQueue recoveries_;
   bool recoveries_posted_ = false;
   GenerationStamp first_own_stamp_;  // Stamps from here on were given out by this NameNode.
@@ -180,12 +192,21 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   absl::btree_set<std::pair<SteadyTime, BlockId>> recheck_;                   // When graces end.
   absl::btree_map<BlockId, SteadyTime> asked_;                                // Expected storages were asked.
   absl::btree_map<BlockId, bool> missing_;                                    // Whether its replication is one.
+  size_t missing_of_one_ = 0;                                                 // Of these.
   absl::btree_map<BlockId, uint32_t> corrupt_;
+  uint64_t corrupt_replicas_ = 0;  // In these.
   absl::btree_set<BlockId> quarantined_;
   absl::btree_set<std::string> to_pump_;
   bool pump_posted_ = false;
 
+  // A round of looks: what nodes were there when it began, and how far it is.
+  std::vector<PlacementNode> repair_nodes_;
+  absl::btree_map<std::string, size_t> repair_node_at_;  // By uuid.
+  size_t looked_ = 0, started_repairs_ = 0;
+  bool repairing_ = false;  // A step is posted.
+
   absl::btree_map<std::string, NodeDrain> drains_;                // By uuid.
+  absl::btree_set<std::string> ending_;                           // Whose end of a drain or maintenance is being written.
   std::string last_drained_;                                      // Whose slice was looked at last.
   bool draining_ = false;                                         // A step is posted.
   std::deque<std::pair<StorageNumber, uint64_t>> storage_scans_;  // Where each goes on.

@@ -116,13 +116,15 @@ void JudgeDeletion(const BlockEvidence& evidence, BlockVerdict* verdict) {
 
 void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
   const v1::BlockRecord& record = *evidence.record;
-  std::set<std::string> present, holders, left, live, draining, maintenance;
+  std::set<std::string> present, holders, left, live, draining, maintenance, racks;
+  bool racks_are_known = true;
   std::vector<std::pair<bool, StorageNumber>> sources;
   for (const ReplicaEvidence& replica : evidence.replicas) {
     verdict->corrupt += replica.row.corrupt;
     if (!replica.standing) {
       if (evidence.starting && KindOfRow(replica.row, record) == Kind::kGood)
         present.insert(std::to_string(replica.row.storage.value()));  // No uuid looks so.
+      racks_are_known = racks_are_known && !evidence.starting;
       continue;
     }
     const std::string& uuid = replica.standing->datanode_uuid;
@@ -134,6 +136,7 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     left.insert(uuid);
     if (Stays(*replica.standing)) {
       present.insert(uuid);
+      racks.insert(replica.standing->rack);
       live.insert(uuid);
     } else if (!InMaintenance(*replica.standing)) {
       draining.insert(uuid);
@@ -152,7 +155,10 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     if (!Reachable(expected)) continue;
     verdict->unconfirmed = true;
     if (!verdict->in_grace) continue;
-    if (Stays(expected)) present.insert(expected.datanode_uuid);
+    if (Stays(expected)) {
+      present.insert(expected.datanode_uuid);
+      racks.insert(expected.rack);
+    }
     left.insert(expected.datanode_uuid);
     holders.insert(expected.datanode_uuid);
   }
@@ -166,6 +172,10 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
   const uint32_t least = std::min(evidence.maintenance_minimum, verdict->wanted);
   verdict->needed = std::max(least, verdict->wanted - std::min(verdict->wanted, verdict->maintenance));
   if (verdict->maintenance == 0) verdict->needed = verdict->wanted;
+  verdict->under_replicated = verdict->present < verdict->needed;
+  verdict->mis_replicated = !verdict->under_replicated && racks_are_known && evidence.unregistered_expected == 0 && verdict->wanted > 1 &&
+                            present.size() > 1 && evidence.racks > 1 && racks.size() == 1;
+  if (verdict->mis_replicated) verdict->rack = *racks.begin();
 }
 
 // Of a block that is being written or recovered: who has all that was acknowledged of it, as far as rows know. What a host that lost its
@@ -197,7 +207,6 @@ BlockVerdict JudgeBlock(const BlockEvidence& evidence) {
   verdict.wanted = evidence.record->replication();
   verdict.counted = static_cast<uint32_t>(CountedNodes(evidence, {}));
   JudgePresence(evidence, &verdict);
-  verdict.under_replicated = verdict.present < verdict.needed;
   verdict.missing = verdict.left == 0;
   JudgeDeletion(evidence, &verdict);
   return verdict;

@@ -34,6 +34,7 @@ struct BlockEvidence {
   int64_t acknowledged_grace_ms = 60'000;
   uint32_t maintenance_minimum = 1;  // Copies that must be live while others are in maintenance.
   uint32_t min_replication = 1;      // Copies that the last block of an open file needs where its nodes stay.
+  size_t racks = 1;                  // That there are; on one of several is not enough.
 };
 
 enum class GoReason : uint8_t { kGarbage, kCorrupt, kStale, kExcess };
@@ -51,9 +52,11 @@ struct BlockVerdict {
   bool open = false;  // Not COMMITTED: being written or recovered. `live` then counts replicas of its stamp in any state.
   uint32_t corrupt = 0;
   bool under_replicated = false;
-  bool missing = false;      // COMMITTED, and nothing present or left.
-  bool quarantined = false;  // Rows of a block that this namespace cannot have made.
-  bool unconfirmed = false;  // An acknowledged storage's stream has not said FINALIZED yet.
+  bool mis_replicated = false;  // Enough copies, of which more than one are wanted, all on one rack of several. As HDFS.
+  std::string rack;             // Mis-replicated: which one.
+  bool missing = false;         // COMMITTED, and nothing present or left.
+  bool quarantined = false;     // Rows of a block that this namespace cannot have made.
+  bool unconfirmed = false;     // An acknowledged storage's stream has not said FINALIZED yet.
   bool in_grace = false;
   std::vector<StorageNumber> sources;  // Good rows that can be read, live nodes first.
   std::vector<std::string> holders;    // DataNodes with any row, or an acknowledgement in the grace: no targets.

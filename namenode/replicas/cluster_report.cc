@@ -44,6 +44,8 @@ void AddFigures(const ReplicaPlane::Figures& figures, v1::ClusterReportResponse*
   report->set_used_ratio_deviation(UsedRatioDeviation(*report));
   report->set_under_replicated_blocks(figures.under_replicated_blocks);
   report->set_corrupt_replicas(figures.corrupt_replicas);
+  report->set_corrupt_blocks(figures.corrupt_blocks);
+  report->set_mis_replicated_blocks(figures.mis_replicated_blocks);
   report->set_missing_blocks(figures.missing_blocks);
   report->set_missing_blocks_replication_one(figures.missing_blocks_replication_one);
   report->set_at_risk_blocks(figures.at_risk_blocks);

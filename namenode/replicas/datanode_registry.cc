@@ -134,6 +134,7 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
   node.info.set_uuid(uuid);
   node.info.set_admin_state(node.admin.state());
   if (racks_ != nullptr) node.info.set_rack(racks_->RackOf(node.info.transfer().host()));
+  rack_count_holds_until_ = SteadyTime();
   rack_of_host_[node.info.transfer().host()] = node.info.rack();
   node.heard = clock_->Now();
   for (int i = 0; i < request.storages_size(); ++i) {

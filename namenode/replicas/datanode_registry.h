@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -119,6 +120,8 @@ class DatanodeRegistry {
   // Whether a node may hold what no row knows: it has not registered with this NameNode yet, or it is heard and has not walked all of its
   // healthy volumes, or has said something that has not come, or cannot say it. One that is dead has said what it will say.
   bool MayHoldMore(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+  // It is here, and all that its healthy volumes have has been heard of; or nobody waits for it: it is let go, or its place is taken.
+  bool HasReported(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Nodes that died or came back since the last call.
   struct Changes {
@@ -130,6 +133,8 @@ class DatanodeRegistry {
   std::optional<StorageStanding> StandingOf(StorageNumber storage) const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StorageHealth> HealthOf(StorageNumber storage, std::string_view client_host, std::string_view client_rack) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // On how many racks DataNodes are that live and stay: whether one rack is too few for a block. At most a second old.
+  size_t RackCount() const ABSL_LOCKS_EXCLUDED(mu_);
   // Where a host stands, of a DataNode, dead or not, or by the table; empty if that is not known.
   std::string RackOfHost(const std::string& host) const ABSL_LOCKS_EXCLUDED(mu_);
   // Goes before what DataNodes say of their racks; null: nothing does.
@@ -142,6 +147,7 @@ class DatanodeRegistry {
   // True while a node that answers has not walked all it has to.
   bool WalkIsDue() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // A copy of all: not to be made for each block of many.
   std::vector<PlacementNode> PlacementNodes() const ABSL_LOCKS_EXCLUDED(mu_);
   // A stream to this storage was handed out; forgotten at the node's next heartbeat, which counts it itself.
   void NoteChosen(StorageNumber storage) ABSL_LOCKS_EXCLUDED(mu_);
@@ -193,6 +199,9 @@ class DatanodeRegistry {
   };
   absl::btree_map<StorageNumber, Owner> owners_ ABSL_GUARDED_BY(mu_);
   absl::btree_map<std::string, StorageNumber> numbers_ ABSL_GUARDED_BY(mu_);  // By storage uuid.
+  std::set<std::string> replaced_ ABSL_GUARDED_BY(mu_);                       // Uuids whose place others have taken.
+  mutable size_t rack_count_ ABSL_GUARDED_BY(mu_) = 0;
+  mutable SteadyTime rack_count_holds_until_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cairn::namenode

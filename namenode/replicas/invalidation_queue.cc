@@ -1,11 +1,15 @@
 #include "namenode/replicas/invalidation_queue.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace cairn::namenode {
 
 bool InvalidationQueue::Add(StorageNumber storage, BlockId block, SteadyTime now) {
-  absl::btree_map<BlockId, SteadyTime>& waiting = waiting_[storage];
-  if (waiting.size() >= limits_.waiting_per_storage && !waiting.contains(block)) return false;
-  if (waiting.emplace(block, now).second) ++waiting_count_;
+  Waiting& waiting = waiting_[storage];
+  if (waiting.blocks.size() >= limits_.waiting_per_storage && !waiting.blocks.contains(block)) return false;
+  if (waiting.blocks.empty()) waiting.oldest = now;
+  if (waiting.blocks.emplace(block, now).second) ++waiting_count_;
   return true;
 }
 
@@ -13,19 +17,22 @@ std::vector<BlockId> InvalidationQueue::Take(StorageNumber storage, size_t limit
   std::vector<BlockId> taken;
   const auto found = waiting_.find(storage);
   if (found == waiting_.end()) return taken;
-  while (!found->second.empty() && taken.size() < limit) {
-    taken.push_back(found->second.begin()->first);
-    found->second.erase(found->second.begin());
+  Waiting& waiting = found->second;
+  while (!waiting.blocks.empty() && taken.size() < limit) {
+    const auto first = waiting.blocks.begin();
+    taken.push_back(first->first);
+    waiting.exact = waiting.exact && first->second != waiting.oldest;
+    waiting.blocks.erase(first);
     --waiting_count_;
   }
-  if (found->second.empty()) waiting_.erase(found);
+  if (waiting.blocks.empty()) waiting_.erase(found);
   return taken;
 }
 
 void InvalidationQueue::ForgetWaiting(StorageNumber storage) {
   const auto found = waiting_.find(storage);
   if (found == waiting_.end()) return;
-  waiting_count_ -= found->second.size();
+  waiting_count_ -= found->second.blocks.size();
   waiting_.erase(found);
 }
 
@@ -33,7 +40,7 @@ std::optional<uint64_t> InvalidationQueue::Tell(StorageNumber storage, BlockId b
                                                 SteadyTime now) {
   if (told_.size() >= limits_.told || IsTold(storage, block, stamp)) return std::nullopt;
   const uint64_t id = next_command_id_++;
-  told_[{block, storage}] = Told{storage, block, stamp, id, incarnation, now, false, false};
+  told_[{block, storage}] = Told{storage, block, stamp, id, incarnation, now};
   told_by_storage_[storage].insert(block);
   return id;
 }
@@ -53,20 +60,9 @@ void InvalidationQueue::Erase(StorageNumber storage, BlockId block) {
   if (found->second.empty()) told_by_storage_.erase(found);
 }
 
-void InvalidationQueue::Dropped(StorageNumber storage, BlockId block, SteadyTime now) {
+void InvalidationQueue::Answered(StorageNumber storage, BlockId block, uint64_t command_id) {
   const auto found = told_.find({block, storage});
-  if (found == told_.end()) return;
-  if (found->second.resent && !found->second.ghost) {
-    found->second.ghost = true;
-    found->second.at = now;
-  } else {
-    Erase(storage, block);
-  }
-}
-
-void InvalidationQueue::Kept(StorageNumber storage, BlockId block, uint64_t command_id, SteadyTime now) {
-  const auto found = told_.find({block, storage});
-  if (found != told_.end() && found->second.command_id == command_id) Dropped(storage, block, now);
+  if (found != told_.end() && found->second.command_id == command_id) Erase(storage, block);
 }
 
 void InvalidationQueue::Passed(StorageNumber storage, uint64_t first, uint64_t end, Incarnation incarnation) {
@@ -82,27 +78,28 @@ std::vector<InvalidationQueue::Told> InvalidationQueue::Resend(StorageNumber sto
   std::vector<Told> again;
   const auto found = told_by_storage_.find(storage);
   if (found == told_by_storage_.end()) return again;
-  std::vector<BlockId> over;
   for (BlockId block : found->second) {
     Told& told = told_.at({block, storage});
     if (told.incarnation != incarnation) continue;
-    if (told.ghost) {
-      if (now - told.at >= limits_.ghost_life) over.push_back(block);
-      continue;
-    }
     if (!all && now - told.at < limits_.answer_within) continue;
-    told.resent = true;
+    told.command_id = next_command_id_++;
     told.at = now;
     again.push_back(told);
   }
-  for (BlockId block : over) Erase(storage, block);
   return again;
 }
 
-absl::Duration InvalidationQueue::OldestAge(SteadyTime now) const {
+absl::Duration InvalidationQueue::OldestAge(SteadyTime now) {
   absl::Duration oldest = absl::ZeroDuration();
-  for (const auto& [storage, blocks] : waiting_)
-    for (const auto& [block, at] : blocks) oldest = std::max(oldest, now - at);
+  bool looked = false;
+  for (auto& [storage, waiting] : waiting_) {
+    if (!waiting.exact && !std::exchange(looked, true)) {
+      waiting.oldest = now;
+      for (const auto& [block, at] : waiting.blocks) waiting.oldest = std::min(waiting.oldest, at);
+      waiting.exact = true;
+    }
+    oldest = std::max(oldest, now - waiting.oldest);
+  }
   return oldest;
 }
 

@@ -37,9 +37,11 @@ class NodeDrain {
 
   static constexpr size_t kKept = 100'000;
 
-  explicit NodeDrain(v1::NodeAdminState state) : state_(state) {}
+  // `since_ms`: of the record that wants it; another one is another drain.
+  NodeDrain(v1::NodeAdminState state, int64_t since_ms) : state_(state), since_ms_(since_ms) {}
 
   v1::NodeAdminState state() const { return state_; }
+  int64_t since_ms() const { return since_ms_; }
   bool looking() const { return looking_; }
   bool Due(SteadyTime now) const { return !looking_ && !finishing_ && now >= next_; }
   void Begin(std::vector<StorageNumber> storages);
@@ -63,6 +65,7 @@ class NodeDrain {
  private:
   using Kept = absl::btree_map<BlockId, Blocker>;
   const v1::NodeAdminState state_;
+  const int64_t since_ms_;
   SteadyTime next_;
   bool looking_ = false;
   bool finishing_ = false;

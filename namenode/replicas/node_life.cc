@@ -1,6 +1,8 @@
 #include "namenode/replicas/node_life.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -43,11 +45,25 @@ absl::Status NodeLife::Restore() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<NodeLife::Kept> NodeLife::KeptOf(const std::string& uuid) const {
+  ASSIGN_OR_RETURN(const std::optional<std::string> row, space_->Snapshot()->Get(Family::kMeta, std::string(kMetaNodeAdminPrefix) + uuid));
+  Kept kept;
+  kept.row = row.value_or("");
+  if (!kept.record.ParseFromString(kept.row)) return CorruptRow(Family::kMeta, uuid, "does not parse");
+  return kept;
+}
+
 void NodeLife::Set(const v1::SetNodeAdminRequest& request, ReplicaPlane::Done<v1::SetNodeAdminResponse> done) {
+  TrySet(request, kTries, std::move(done));
+}
+
+void NodeLife::TrySet(const v1::SetNodeAdminRequest& request, int tries, ReplicaPlane::Done<v1::SetNodeAdminResponse> done) {
   const absl::StatusOr<std::string> uuid = registry_->Find(request.node());
   if (!uuid.ok()) return done(uuid.status());
+  absl::StatusOr<Kept> kept = KeptOf(*uuid);
+  if (!kept.ok()) return done(kept.status());
   const int64_t now_ms = absl::ToUnixMillis(clock_->WallNow());
-  const v1::NodeAdminState before = registry_->AdminOf(*uuid).value_or(v1::NodeAdminRecord()).state();
+  const v1::NodeAdminState before = kept->record.state();
   v1::NodeAdminRecord record;
   switch (request.action()) {
     case v1::SetNodeAdminRequest::DECOMMISSION:
@@ -65,64 +81,121 @@ void NodeLife::Set(const v1::SetNodeAdminRequest& request, ReplicaPlane::Done<v1
     default: return done(MakeError(ErrorKind::kInvalidArgument, "a node: an unknown action"));
   }
   const v1::NodeAdminState to = record.state();
-  log::Info("DataNode {}: {} by {}", *uuid, v1::NodeAdminState_Name(to), request.header().user());
-  Write(*uuid, std::move(record), [this, uuid = *uuid, to, done = std::move(done)](const absl::Status& status) mutable {
-    if (!status.ok()) return done(status);
-    v1::SetNodeAdminResponse response;
-    if (std::optional<v1::DatanodeInfo> info = registry_->InfoOf(uuid)) *response.mutable_datanode() = *std::move(info);
-    response.set_state(to);
-    done(std::move(response));
-  });
+  Write(*uuid, std::move(record), *std::move(kept), {},
+        [this, uuid = *uuid, to, request, tries, done = std::move(done)](const absl::Status& status) mutable {
+          if (KindOf(status) == ErrorKind::kStaleGeneration && tries > 1) return TrySet(request, tries - 1, std::move(done));
+          if (!status.ok()) return done(status);
+          log::Info("DataNode {}: {} by {}", uuid, v1::NodeAdminState_Name(to), request.header().user());
+          v1::SetNodeAdminResponse response;
+          if (std::optional<v1::DatanodeInfo> info = registry_->InfoOf(uuid)) *response.mutable_datanode() = *std::move(info);
+          response.set_state(to);
+          done(std::move(response));
+        });
 }
 
-void NodeLife::Move(const std::string& uuid, v1::NodeAdminState to, absl::AnyInvocable<void(absl::Status)> done) {
-  const std::optional<v1::NodeAdminRecord> before = registry_->AdminOf(uuid);
-  if (!before) return done(MakeError(ErrorKind::kNotFound, "DataNode " + uuid + " is gone"));
-  v1::NodeAdminRecord record = *before;
+void NodeLife::Move(const std::string& uuid, v1::NodeAdminState from, int64_t since_ms, v1::NodeAdminState to,
+                    absl::AnyInvocable<void(absl::Status)> done) {
+  std::vector<std::string> replaced;
+  {
+    MutexLock lock(mu_);
+    if (const auto found = unwritten_.find(uuid); found != unwritten_.end()) {
+      replaced = std::move(found->second);
+      unwritten_.erase(found);
+    }
+  }
+  if (!replaced.empty()) TakeOver(uuid, replaced, kTries);
+  absl::StatusOr<Kept> kept = KeptOf(uuid);
+  if (!kept.ok()) return done(kept.status());
+  v1::NodeAdminRecord record = kept->record;
+  if (record.state() != from || record.since_ms() != since_ms)
+    return done(MakeError(ErrorKind::kStaleGeneration, fmt::format("DataNode {}: something else is wanted of it by now", uuid)));
   record.set_state(to);
-  log::Info("DataNode {}: {}", uuid, v1::NodeAdminState_Name(to));
-  Write(uuid, std::move(record), std::move(done));
-}
-
-void NodeLife::Write(const std::string& uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) {
-  record.set_since_ms(absl::ToUnixMillis(clock_->WallNow()));
-  if (std::optional<v1::DatanodeInfo> info = registry_->InfoOf(uuid)) *record.mutable_info() = *std::move(info);
-  record.mutable_info()->clear_admin_state();
-  if (record.state() == v1::NODE_NORMAL) record.Clear();
-  space_->SetNodeAdmin(uuid, record, [this, uuid, record, done = std::move(done)](const absl::Status& status) mutable {
+  Write(uuid, std::move(record), *std::move(kept), {}, [this, uuid, to, done = std::move(done)](const absl::Status& status) mutable {
     if (status.ok()) {
-      registry_->SetAdmin(uuid, record);
-      on_changed_(uuid);
+      log::Info("DataNode {}: {}", uuid, v1::NodeAdminState_Name(to));
+      if (to == v1::NODE_NORMAL) FollowFilesNow(uuid);  // They had to wait for what a call had said.
     }
     done(status);
   });
 }
 
-bool NodeLife::FollowFiles(const std::string& uuid, const HostList& hosts) {
+void NodeLife::Write(const std::string& uuid, v1::NodeAdminRecord record, Kept before, std::vector<std::string> replaced,
+                     absl::AnyInvocable<void(absl::Status)> done) {
+  // No two of a node have one time, so that it says which one is meant.
+  const int64_t last_ms = std::max(before.record.since_ms(), registry_->AdminOf(uuid).value_or(v1::NodeAdminRecord()).since_ms());
+  const int64_t since_ms = std::max(absl::ToUnixMillis(clock_->WallNow()), last_ms + 1);
+  if (record.state() == v1::NODE_NORMAL) record.Clear();
+  record.set_since_ms(since_ms);
+  if (record.state() != v1::NODE_NORMAL) {
+    if (std::optional<v1::DatanodeInfo> info = registry_->InfoOf(uuid)) *record.mutable_info() = *std::move(info);
+    record.mutable_info()->clear_admin_state();
+  }
+  NamespaceForReplicas::NodeAdminChange change;
+  change.datanode_uuid = uuid;
+  change.record = record;
+  change.before = std::move(before.row);
+  change.replaced = std::move(replaced);
+  space_->SetNodeAdmin(std::move(change),
+                       [this, uuid, record = std::move(record), done = std::move(done)](const absl::Status& status) mutable {
+                         if (status.ok()) {
+                           {
+                             MutexLock lock(mu_);
+                             unwritten_.erase(uuid);
+                           }
+                           registry_->SetAdmin(uuid, record);
+                           on_changed_(uuid);
+                         }
+                         done(status);
+                       });
+}
+
+bool NodeLife::FollowFiles(const std::string& uuid, const std::shared_ptr<const HostList>& hosts, int tries) {
   const std::optional<v1::DatanodeInfo> info = registry_->InfoOf(uuid);
-  const std::optional<v1::NodeAdminRecord> before = registry_->AdminOf(uuid);
-  if (!info || !before) return false;
+  absl::StatusOr<Kept> kept = KeptOf(uuid);
+  if (!info || !kept.ok()) return false;
+  const v1::NodeAdminRecord& before = kept->record;
   const int64_t now_ms = absl::ToUnixMillis(clock_->WallNow());
-  const int64_t* const maintenance = hosts.MaintenanceOf(info->transfer());
+  const int64_t* const maintenance = hosts->MaintenanceOf(info->transfer());
+  const bool is_drained = before.state() == v1::DECOMMISSIONING || before.state() == v1::DECOMMISSIONED;
+  const bool is_maintained = before.state() == v1::ENTERING_MAINTENANCE || before.state() == v1::IN_MAINTENANCE;
   v1::NodeAdminRecord record;
   record.set_from_file(true);
-  if (hosts.Excludes(info->transfer())) {
-    if (before->state() == v1::DECOMMISSIONING || before->state() == v1::DECOMMISSIONED) return false;
+  if (hosts->Excludes(info->transfer())) {
+    if (is_drained) return false;
     record.set_state(v1::DECOMMISSIONING);
   } else if (maintenance != nullptr && (*maintenance == 0 || *maintenance > now_ms)) {
-    const bool is_there = before->state() == v1::ENTERING_MAINTENANCE || before->state() == v1::IN_MAINTENANCE;
-    if (is_there && before->until_ms() == *maintenance) return false;
-    record.set_state(before->state() == v1::IN_MAINTENANCE ? v1::IN_MAINTENANCE : v1::ENTERING_MAINTENANCE);
+    if (is_maintained && before.until_ms() == *maintenance) return false;
+    record.set_state(before.state() == v1::IN_MAINTENANCE ? v1::IN_MAINTENANCE : v1::ENTERING_MAINTENANCE);
     record.set_until_ms(*maintenance);
-  } else if (before->state() == v1::NODE_NORMAL || !before->from_file()) {
+  } else if (!is_drained && !is_maintained) {
     return false;
   }
-  log::Info("DataNode {} at {}:{}: {}, as the files of dfs.hosts say", uuid, info->transfer().host(), info->transfer().port(),
-            v1::NodeAdminState_Name(record.state()));
-  Write(uuid, std::move(record), [uuid](const absl::Status& status) {
-    if (!status.ok()) log::Warning("DataNode {}: what the files of dfs.hosts say was not written: {}", uuid, std::string(status.message()));
+  const std::string address = fmt::format("{}:{}", info->transfer().host(), info->transfer().port());
+  const std::string to = v1::NodeAdminState_Name(record.state());
+  if ((is_drained || is_maintained) && !before.from_file()) {
+    if (record.state() != v1::NODE_NORMAL)
+      log::Warning("DataNode {} at {}: {}, say the files of dfs.hosts; {}, a call has said, which stands until -recommission", uuid,
+                   address, to, v1::NodeAdminState_Name(before.state()));
+    return false;
+  }
+  log::Info("DataNode {} at {}: {}, as the files of dfs.hosts say", uuid, address, to);
+  Write(uuid, std::move(record), *std::move(kept), {}, [this, uuid, hosts, tries](const absl::Status& status) {
+    if (KindOf(status) == ErrorKind::kStaleGeneration && tries > 1) {
+      FollowFiles(uuid, hosts, tries - 1);
+    } else if (!status.ok()) {
+      log::Warning("DataNode {}: what the files of dfs.hosts say was not written: {}", uuid, std::string(status.message()));
+    }
   });
   return true;
+}
+
+void NodeLife::FollowFilesNow(const std::string& uuid) {
+  std::shared_ptr<const HostList> hosts;
+  {
+    MutexLock lock(mu_);
+    hosts = hosts_;
+  }
+  if (hosts != nullptr) FollowFiles(uuid, hosts, kTries);
 }
 
 uint32_t NodeLife::SetHosts(std::shared_ptr<const HostList> hosts) {
@@ -132,26 +205,41 @@ uint32_t NodeLife::SetHosts(std::shared_ptr<const HostList> hosts) {
   }
   registry_->SetHosts(hosts);
   uint32_t changed = 0;
-  for (const std::string& uuid : registry_->AllNodes()) changed += FollowFiles(uuid, *hosts);
+  for (const std::string& uuid : registry_->AllNodes()) changed += FollowFiles(uuid, hosts, kTries);
   return changed;
 }
 
 void NodeLife::OnRegistered(const std::string& uuid, const std::vector<std::string>& replaced) {
+  for (const std::string& other : replaced) log::Info("DataNode {} has taken the place of {}, at its address", uuid, other);
+  if (!replaced.empty()) TakeOver(uuid, replaced, kTries);
+  FollowFilesNow(uuid);
+}
+
+void NodeLife::TakeOver(const std::string& uuid, const std::vector<std::string>& replaced, int tries) {
+  const auto failed = [this, uuid, replaced](const absl::Status& status) {
+    {
+      MutexLock lock(mu_);
+      unwritten_[uuid] = replaced;
+    }
+    log::Warning("DataNode {}: what was wanted of the one whose place it took was not written: {}", uuid, std::string(status.message()));
+  };
+  absl::StatusOr<Kept> kept = KeptOf(uuid);
+  if (!kept.ok()) return failed(kept.status());
+  std::vector<std::string> gone;
   for (const std::string& other : replaced) {
-    log::Info("DataNode {} has taken the place of {}, at its address", uuid, other);
-    space_->SetNodeAdmin(other, v1::NodeAdminRecord(), [other](const absl::Status& status) {
-      if (!status.ok()) log::Warning("DataNode {}, which is gone, is still on record: {}", other, std::string(status.message()));
-    });
+    const absl::StatusOr<Kept> row = KeptOf(other);
+    if (!row.ok() || !row->row.empty()) gone.push_back(other);
   }
-  if (!replaced.empty())
-    if (std::optional<v1::NodeAdminRecord> inherited = registry_->AdminOf(uuid); inherited && inherited->state() != v1::NODE_NORMAL)
-      Write(uuid, *std::move(inherited), [](const absl::Status&) {});
-  std::shared_ptr<const HostList> hosts;
-  {
-    MutexLock lock(mu_);
-    hosts = hosts_;
-  }
-  if (hosts != nullptr) FollowFiles(uuid, *hosts);
+  v1::NodeAdminRecord record = kept->record;
+  if (kept->row.empty()) record = registry_->AdminOf(uuid).value_or(v1::NodeAdminRecord());
+  if (gone.empty() && record.state() == kept->record.state()) return;
+  Write(uuid, std::move(record), *std::move(kept), std::move(gone), [this, uuid, replaced, tries, failed](const absl::Status& status) {
+    if (KindOf(status) == ErrorKind::kStaleGeneration && tries > 1) {
+      TakeOver(uuid, replaced, tries - 1);
+    } else if (!status.ok()) {
+      failed(status);
+    }
+  });
 }
 
 }  // namespace cairn::namenode

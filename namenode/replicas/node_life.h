@@ -1,8 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -17,11 +19,13 @@
 namespace cairn::namenode {
 
 // What operators want of each node, by a call or by the files of dfs.hosts and dfs.hosts.exclude: written down first, then told to the
-// registry and to `on_changed`.
+// registry and to `on_changed`. A change is decided on the row that is there, and written only if it still is: nobody undoes what another
+// has said meanwhile without having seen it.
 //
-// A call and a file are two hands. What a call has said, files do not take back; a node that a file excludes is normal again when the file
-// no longer does, or when a call says so (until the files are read again). A node that takes another's address inherits what was wanted
-// there.
+// A call goes before the files. What a call has said stands until a call takes it back, or the end that it gave has come; the files change
+// only nodes that they have spoken of, or nobody. A node that a file excludes is normal again when the file no longer does, or when there
+// are no such files any more, or when a call says so (until the files are read again). A node that takes another's address inherits what
+// was wanted there, in the batch in which the other's row goes.
 //
 // Thread-safe; no call blocks. `on_changed` may be called on the namespace's writer.
 class NodeLife {
@@ -36,16 +40,29 @@ class NodeLife {
 
   // kNotFound for a node that nobody knows; kInvalidArgument for an action that makes no sense now.
   void Set(const v1::SetNodeAdminRequest& request, ReplicaPlane::Done<v1::SetNodeAdminResponse> done);
-  // A drain has come to its end, or a maintenance.
-  void Move(const std::string& uuid, v1::NodeAdminState to, absl::AnyInvocable<void(absl::Status)> done);
+  // A drain has come to its end, or a maintenance: the one that began at `since_ms`. kStaleGeneration if something else is wanted by now.
+  void Move(const std::string& uuid, v1::NodeAdminState from, int64_t since_ms, v1::NodeAdminState to,
+            absl::AnyInvocable<void(absl::Status)> done);
   // What the files say now; how many nodes that changes.
   uint32_t SetHosts(std::shared_ptr<const HostList> hosts) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRegistered(const std::string& uuid, const std::vector<std::string>& replaced) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Write(const std::string& uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done);
+  static constexpr int kTries = 5;  // When others change the same row at the same time.
+
+  // What is written of a node: the row, and what it says.
+  struct Kept {
+    std::string row;
+    v1::NodeAdminRecord record;
+  };
+  absl::StatusOr<Kept> KeptOf(const std::string& uuid) const;
+  void TrySet(const v1::SetNodeAdminRequest& request, int tries, ReplicaPlane::Done<v1::SetNodeAdminResponse> done);
+  void Write(const std::string& uuid, v1::NodeAdminRecord record, Kept before, std::vector<std::string> replaced,
+             absl::AnyInvocable<void(absl::Status)> done);
+  void FollowFilesNow(const std::string& uuid) ABSL_LOCKS_EXCLUDED(mu_);
   // True if it had to be changed.
-  bool FollowFiles(const std::string& uuid, const HostList& hosts);
+  bool FollowFiles(const std::string& uuid, const std::shared_ptr<const HostList>& hosts, int tries);
+  void TakeOver(const std::string& uuid, const std::vector<std::string>& replaced, int tries) ABSL_LOCKS_EXCLUDED(mu_);
 
   DatanodeRegistry* const registry_;
   NamespaceForReplicas* const space_;
@@ -53,6 +70,8 @@ class NodeLife {
   const OnChanged on_changed_;
   Mutex mu_;
   std::shared_ptr<const HostList> hosts_ ABSL_GUARDED_BY(mu_);
+  // What a node took over and could not be written, by its uuid: whose places those were. Tried again when its drain would end.
+  std::map<std::string, std::vector<std::string>> unwritten_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace cairn::namenode

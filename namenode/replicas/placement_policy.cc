@@ -39,6 +39,7 @@ std::optional<Rejection> RejectionOf(const PlacementNode& node, const PlacementR
     return Rejection::kExcluded;
   }
   if (std::find(request.holding.begin(), request.holding.end(), node.datanode_uuid) != request.holding.end()) return Rejection::kHoldsBlock;
+  if (request.other_than_rack && node.rack == *request.other_than_rack) return Rejection::kSameRack;
   uint64_t remaining = 0;
   choice->free_share = 0;
   for (const PlacementNode::Storage& storage : node.storages) {
@@ -58,7 +59,7 @@ std::optional<Rejection> RejectionOf(const PlacementNode& node, const PlacementR
 }
 
 struct Refusal {
-  std::string address;
+  const PlacementNode* node;
   Rejection reason;
   std::string said;  // By the caller.
 };
@@ -67,7 +68,9 @@ absl::Status NoTargets(const PlacementRequest& request, const std::vector<Refusa
   RejectionCounts counts{};
   Error error;
   for (const Refusal& refusal : refusals) {
-    error.nodes.push_back(fmt::format("{} {}{}{}", refusal.address, NameOf(refusal.reason), refusal.said.empty() ? "" : " ", refusal.said));
+    if (request.names_nodes)
+      error.nodes.push_back(
+          fmt::format("{} {}{}{}", refusal.node->address, NameOf(refusal.reason), refusal.said.empty() ? "" : " ", refusal.said));
     ++counts[static_cast<size_t>(refusal.reason)];
   }
   const auto of = [&counts](Rejection reason) { return counts[static_cast<size_t>(reason)]; };
@@ -79,6 +82,8 @@ absl::Status NoTargets(const PlacementRequest& request, const std::vector<Refusa
     error.reason = "NO_SPACE";
   } else if (of(Rejection::kBusy) > 0) {
     error.reason = "ALL_BUSY";
+  } else if (of(Rejection::kSameRack) > 0) {
+    error.reason = "NO_OTHER_RACK";
   } else if (of(Rejection::kExcluded) > 0) {
     error.reason = "ALL_EXCLUDED";
   } else {
@@ -143,6 +148,7 @@ const char* NameOf(Rejection reason) {
     case Rejection::kHoldsBlock: return "HOLDS_BLOCK";
     case Rejection::kNoSpace: return "NO_SPACE";
     case Rejection::kBusy: return "BUSY";
+    case Rejection::kSameRack: return "SAME_RACK";
   }
   return "UNKNOWN";
 }
@@ -176,7 +182,7 @@ absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<Placemen
       continue;
     }
     if (rejected != nullptr) ++(*rejected)[static_cast<size_t>(*reason)];
-    refusals.push_back({node.address, *reason, std::move(said)});
+    refusals.push_back({&node, *reason, std::move(said)});
   }
   if (choices.empty()) return NoTargets(request, refusals);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,14 @@ struct PlacementRequest {
   uint64_t block_size_bytes = 0;
   std::string client_host;  // The first copy goes there if it can.
   std::vector<v1::ExcludedNode> excluded;
-  std::vector<std::string> holding;  // Uuids of DataNodes that have the block already.
+  std::vector<std::string> holding;            // Uuids of DataNodes that have the block already.
+  std::optional<std::string> other_than_rack;  // Nodes there are not chosen from.
+  bool names_nodes = true;                     // A refusal says of every node why; costs as many words as there are nodes.
 };
 
 // Why a node was not chosen from. Named in errors and in cairn_placement_rejected_total.
-enum class Rejection : uint8_t { kDead, kDraining, kMaintenance, kExcluded, kHoldsBlock, kNoSpace, kBusy };
-inline constexpr size_t kRejections = 7;
+enum class Rejection : uint8_t { kDead, kDraining, kMaintenance, kExcluded, kHoldsBlock, kNoSpace, kBusy, kSameRack };
+inline constexpr size_t kRejections = 8;
 const char* NameOf(Rejection reason);  // "DEAD"
 using RejectionCounts = std::array<uint64_t, kRejections>;
 
@@ -57,7 +60,7 @@ using RejectionCounts = std::array<uint64_t, kRejections>;
 // Pure: the same nodes, request and generator give the same answer. Fewer targets than asked for is success.
 // None is kNoTargets, with a reason and in `nodes` "host:port REASON" of every node: NO_LIVE_DATANODES (none
 // registered, or all DEAD), ALL_EXCLUDED (by the caller), NO_SPACE (none of the others has a volume with room
-// for a block), ALL_BUSY, ALL_HOLD_THE_BLOCK. Nodes that are drained or in maintenance count as dead ones do.
+// for a block), ALL_BUSY, NO_OTHER_RACK, ALL_HOLD_THE_BLOCK. Nodes that are drained or in maintenance count as dead ones do.
 absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<PlacementNode>& nodes, const PlacementRequest& request,
                                                       Random* random, RejectionCounts* rejected = nullptr);
 

@@ -24,6 +24,12 @@ absl::StatusOr<RackTable> RackTable::Parse(std::string_view text) {
   return table;
 }
 
+RackTable RackTable::Of(const std::map<std::string, std::string>& racks) {
+  RackTable table;
+  table.racks_.insert(racks.begin(), racks.end());
+  return table;
+}
+
 const std::string& RackTable::RackOf(std::string_view host) const {
   static const std::string kNowhere = kDefaultRack;
   const auto found = racks_.find(absl::AsciiStrToLower(std::string(host)));

@@ -16,6 +16,9 @@ class RackTable {
  public:
   // kInvalidArgument, naming the line: not two words, or a rack that does not begin with '/'.
   static absl::StatusOr<RackTable> Parse(std::string_view text);
+  // Hosts in small letters.
+  static RackTable Of(const std::map<std::string, std::string>& racks);
+  const std::map<std::string, std::string, std::less<>>& racks() const { return racks_; }
   // kDefaultRack for a host that is not there.
   const std::string& RackOf(std::string_view host) const;
   size_t size() const { return racks_.size(); }

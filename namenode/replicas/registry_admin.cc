@@ -1,5 +1,7 @@
 // The half of DatanodeRegistry that is about what operators want of nodes, and about nodes that take each other's place.
 
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,6 +40,7 @@ void DatanodeRegistry::SetAdmin(const std::string& uuid, const v1::NodeAdminReco
   if (found == nodes_.end()) return;
   found->second.admin = record;
   found->second.info.set_admin_state(record.state());
+  rack_count_holds_until_ = SteadyTime();
 }
 
 std::optional<v1::NodeAdminRecord> DatanodeRegistry::AdminOf(const std::string& uuid) const {
@@ -94,10 +97,24 @@ std::string DatanodeRegistry::RackOfHost(const std::string& host) const {
   return racks_ == nullptr ? std::string() : racks_->RackOf(host);
 }
 
+size_t DatanodeRegistry::RackCount() const {
+  constexpr absl::Duration kHolds = absl::Seconds(1);
+  MutexLock lock(mu_);
+  const SteadyTime now = clock_->Now();
+  if (now < rack_count_holds_until_) return rack_count_;
+  std::set<std::string_view> racks;
+  for (const auto& [uuid, node] : nodes_)
+    if (node.admin.state() == v1::NODE_NORMAL && StateOf(node) != v1::DEAD) racks.insert(node.info.rack());
+  rack_count_ = racks.size();
+  rack_count_holds_until_ = now + kHolds;
+  return rack_count_;
+}
+
 void DatanodeRegistry::SetRacks(std::shared_ptr<const RackTable> racks) {
   MutexLock lock(mu_);
   racks_ = std::move(racks);
   if (racks_ == nullptr) return;
+  rack_count_holds_until_ = SteadyTime();
   rack_of_host_.clear();
   for (auto& [uuid, node] : nodes_) {
     node.info.set_rack(racks_->RackOf(node.info.transfer().host()));
@@ -113,6 +130,15 @@ bool DatanodeRegistry::MayHoldMore(const std::string& uuid) const {
   if (node.incarnation == Incarnation()) return true;
   if (StateOf(node) == v1::DEAD) return false;
   return HasToWalk(node) || !node.stream_open || node.last.unacknowledged_events() > 0;
+}
+
+bool DatanodeRegistry::HasReported(const std::string& uuid) const {
+  MutexLock lock(mu_);
+  const auto found = nodes_.find(uuid);
+  if (found == nodes_.end()) return replaced_.contains(uuid);
+  const Node& node = found->second;
+  if (!node.allowed || node.admin.state() == v1::DECOMMISSIONED || node.admin.state() == v1::IN_MAINTENANCE) return true;
+  return node.incarnation != Incarnation() && StateOf(node) != v1::DEAD && !HasToWalk(node);
 }
 
 std::vector<std::string> DatanodeRegistry::OthersAt(const std::string& uuid, const v1::DatanodeInfo& info) const {
@@ -131,6 +157,7 @@ void DatanodeRegistry::Erase(const std::string& uuid, std::vector<StorageNumber>
     numbers_.erase(storage_uuid);
   }
   nodes_.erase(found);
+  replaced_.insert(uuid);
 }
 
 }  // namespace cairn::namenode

@@ -66,6 +66,7 @@ void RepairQueue::LineUp(BlockId block, const NeedEntry& need, SteadyTime now) {
 void RepairQueue::StepOut(BlockId block, const NeedEntry& need) {
   order_.erase({need.urgency, block});
   later_.erase({need.not_before, block});
+  sleepers_.erase({need.wakes_before, block});
 }
 
 void RepairQueue::SetTimedOut(NeedEntry* need, bool timed_out) {
@@ -80,12 +81,28 @@ void RepairQueue::SetParked(NeedEntry* need, std::optional<ParkReason> reason) {
   if (reason) ++parked_[static_cast<size_t>(*reason)];
 }
 
-std::vector<BlockId> RepairQueue::Ready(size_t limit, SteadyTime now) {
-  while (!later_.empty() && later_.begin()->first <= now) {
+void RepairQueue::LookAgain(BlockId block, NeedEntry* need, SteadyTime now) {
+  StepOut(block, *need);
+  need->not_before = now;
+  need->times_parked = 0;
+  LineUp(block, *need, now);
+}
+
+void RepairQueue::LineUpWhatIsDue(SteadyTime now) {
+  for (size_t moved = 0; moved < kLinedUpAtOnce && !later_.empty() && later_.begin()->first <= now; ++moved) {
     const BlockId block = later_.begin()->second;
-    later_.erase(later_.begin());
-    order_.insert({needs_.at(block).urgency, block});
+    const NeedEntry& need = needs_.at(block);
+    StepOut(block, need);
+    order_.insert({need.urgency, block});
   }
+  for (size_t moved = 0; moved < kLinedUpAtOnce && !sleepers_.empty() && sleepers_.begin()->first < wakes_; ++moved) {
+    const BlockId block = sleepers_.begin()->second;
+    LookAgain(block, &needs_.at(block), now);
+  }
+}
+
+std::vector<BlockId> RepairQueue::Ready(size_t limit, SteadyTime now) {
+  LineUpWhatIsDue(now);
   std::vector<BlockId> ready;
   for (const auto& [urgency, block] : order_) {
     if (ready.size() >= limit) break;
@@ -128,29 +145,15 @@ void RepairQueue::Park(BlockId block, ParkReason reason, SteadyTime now) {
   for (uint32_t i = 0; i < need.times_parked && pause < limits_.longest_pause; ++i) pause *= 2;
   ++need.times_parked;
   need.not_before = now + std::min(pause, limits_.longest_pause);
+  need.wakes_before = wakes_;
+  sleepers_.insert({need.wakes_before, block});
   LineUp(block, need, now);
 }
 
 void RepairQueue::Reconsider(BlockId block, SteadyTime now) {
   const auto found = needs_.find(block);
   if (found == needs_.end() || !found->second.parked) return;
-  StepOut(block, found->second);
-  found->second.not_before = now;
-  found->second.times_parked = 0;
-  LineUp(block, found->second, now);
-}
-
-void RepairQueue::Wake(SteadyTime now) {
-  std::vector<std::pair<SteadyTime, BlockId>> woken;
-  for (const auto& [when, block] : later_)
-    if (needs_.at(block).parked) woken.emplace_back(when, block);
-  for (const auto& [when, block] : woken) {
-    NeedEntry& need = needs_.at(block);
-    later_.erase({when, block});
-    need.not_before = now;
-    need.times_parked = 0;
-    order_.insert({need.urgency, block});
-  }
+  LookAgain(block, &found->second, now);
 }
 
 void RepairQueue::End(BlockId block, bool failed, SteadyTime not_before) {
@@ -197,9 +200,9 @@ void RepairQueue::Expire(SteadyTime now) {
   for (BlockId block : over) End(block, true, now);
 }
 
-bool RepairQueue::HasRoom(const std::string& datanode_uuid) const {
+size_t RepairQueue::LoadOf(const std::string& datanode_uuid) const {
   const auto found = load_.find(datanode_uuid);
-  return found == load_.end() || found->second < limits_.per_node;
+  return found == load_.end() ? 0 : found->second;
 }
 
 size_t RepairQueue::WithCopies(uint32_t left) const {

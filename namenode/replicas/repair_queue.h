@@ -37,8 +37,8 @@ const char* NameOf(ParkReason reason);
 // Every block is in exactly one of four states, so their numbers add up to size(): in flight; parked; timed out, from the failure of its
 // last repair to the start of the next; waiting.
 //
-// Bounded: beyond `blocks` new ones are turned away and a scan has to find them again. Owned by one executor;
-// memory only.
+// Bounded: beyond `blocks` new ones are turned away and a scan has to find them again. No call goes over all blocks: what becomes due, or
+// is woken, gets into the line some at a time, as Ready is called. Owned by one executor; memory only.
 class RepairQueue {
  public:
   struct Limits {
@@ -55,7 +55,8 @@ class RepairQueue {
   // Has `left` copies, too few. False if the queue is full.
   bool Need(BlockId block, uint32_t left, SteadyTime now);
   void Settled(BlockId block);
-  // Most urgent first; none that is under repair, parked, or waits after a failure.
+  // Most urgent first; none that is under repair, parked, or waits after a failure. Of a mass that has just become due, only so many are
+  // in the line as calls have brought there, at most kLinedUpAtOnce each.
   std::vector<BlockId> Ready(size_t limit, SteadyTime now);
 
   void Started(Repair repair, SteadyTime now);
@@ -64,13 +65,15 @@ class RepairQueue {
   void Park(BlockId block, ParkReason reason, SteadyTime now);
   // Something was heard of the block's replicas: if it is parked, it is looked at again.
   void Reconsider(BlockId block, SteadyTime now);
-  // A node came (back): what is parked is looked at again.
-  void Wake(SteadyTime now);
+  // A node came (back): what is parked is looked at again, bit by bit.
+  void Wake() { ++wakes_; }
   bool IsUnderRepair(BlockId block) const { return running_.contains(block); }
   void Outcome(uint64_t command_id, bool ok, SteadyTime now);
   void SourceLost(const std::string& datanode_uuid, SteadyTime now);
   void Expire(SteadyTime now);
-  bool HasRoom(const std::string& datanode_uuid) const;
+  // How many repairs a node takes part in.
+  size_t LoadOf(const std::string& datanode_uuid) const;
+  bool HasRoom(const std::string& datanode_uuid) const { return LoadOf(datanode_uuid) < limits_.per_node; }
 
   size_t size() const { return needs_.size(); }
   size_t running() const { return running_.size(); }
@@ -92,6 +95,7 @@ class RepairQueue {
   std::vector<Parked> ParkedFrom(BlockId first, size_t limit, SteadyTime now) const;
 
  private:
+  static constexpr size_t kLinedUpAtOnce = 1000;
   struct NeedEntry {
     uint32_t urgency = 0;
     SteadyTime since;
@@ -99,6 +103,7 @@ class RepairQueue {
     bool timed_out = false;
     std::optional<ParkReason> parked;
     uint32_t times_parked = 0;
+    uint64_t wakes_before = 0;  // When it was parked.
   };
   struct RunningEntry {
     Repair repair;
@@ -111,11 +116,15 @@ class RepairQueue {
   void StepOut(BlockId block, const NeedEntry& need);
   void SetTimedOut(NeedEntry* need, bool timed_out);
   void SetParked(NeedEntry* need, std::optional<ParkReason> reason);
+  void LookAgain(BlockId block, NeedEntry* need, SteadyTime now);
+  void LineUpWhatIsDue(SteadyTime now);
 
   const Limits limits_;
   absl::btree_map<BlockId, NeedEntry> needs_;
   absl::btree_set<std::pair<uint32_t, BlockId>> order_;
   absl::btree_set<std::pair<SteadyTime, BlockId>> later_;
+  absl::btree_set<std::pair<uint64_t, BlockId>> sleepers_;  // The parked ones of later_, by the wakes before; woken if there were more.
+  uint64_t wakes_ = 0;
   absl::btree_map<BlockId, RunningEntry> running_;
   absl::btree_map<uint64_t, BlockId> by_command_;
   absl::btree_map<std::string, size_t> load_;

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "namenode/namespace/namespace_queries.h"
+#include "namenode/replicas/arrivals.h"
 #include "namenode/replicas/block_inspector.h"
 #include "namenode/replicas/block_locator.h"
 #include "namenode/replicas/block_manager.h"
@@ -65,6 +66,8 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
 
   absl::Status Start(Random random) {
     RETURN_IF_ERROR(ReadNextIds());
+    RETURN_IF_ERROR(arrivals_.Read(*store_, *space_->Snapshot()));
+    started_ = clock_->Now();
     life_ = std::make_unique<NodeLife>(&registry_, space_, clock_, [weak = weak_from_this()](const std::string& uuid) {
       if (const std::shared_ptr<Core> self = weak.lock())
         self->PostToBlocks([uuid](BlockManager& blocks) { blocks.OnNodeAdminChanged(uuid); });
@@ -111,6 +114,22 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
     for (size_t i = 0; i < kRejections; ++i) counts[i] = rejected_[i].load(std::memory_order_relaxed);
     return counts;
   }
+  void SetRacks(std::shared_ptr<const RackTable> racks) {
+    registry_.SetRacks(std::move(racks));
+    OnNodesChanged();  // Blocks may be on one rack now.
+  }
+  // However many nodes come at once, one word of it waits for the block manager.
+  void OnNodesChanged() {
+    if (nodes_changed_.exchange(true)) return;
+    executor_->Post([weak = weak_from_this()] {
+      const std::shared_ptr<Core> self = weak.lock();
+      if (self == nullptr) return;
+      self->nodes_changed_.store(false);
+      self->blocks_->OnNodeCame();
+      self->blocks_->RequestScan();
+    });
+  }
+  ReplicaPlane::Arrival arrival() const { return arrivals_.Get(registry_, clock_->Now() - started_ >= options_.dead_after); }
   void SetSafeMode(bool on) {
     safe_mode_.store(on);
     PostToBlocks([on](BlockManager& blocks) { blocks.SetSafeMode(on); });
@@ -197,6 +216,9 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
   std::atomic<uint64_t> next_stamp_ = 0;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> safe_mode_ = false;
+  std::atomic<bool> nodes_changed_ = false;
+  Arrivals arrivals_;                                          // Set by Start, before any other thread sees this.
+  SteadyTime started_;                                         // Set by Start, before any other thread sees this.
   std::array<std::atomic<uint64_t>, kRejections> rejected_{};  // Thread-safe; for any thread.
   Mutex mu_;
   Random random_ ABSL_GUARDED_BY(mu_);
@@ -266,10 +288,8 @@ void Core::FinishRegister(const v1::RegisterRequest& request, const std::vector<
   }
   for (StorageNumber storage : registered->replaced) PostToStore([storage](Core& self) { self.DropRows(storage); });
   life_->OnRegistered(request.datanode_uuid(), registered->replaced_nodes);
-  PostToBlocks([](BlockManager& blocks) {
-    blocks.OnNodeRegistered();
-    blocks.RequestScan();
-  });
+  if (options_.on_host) options_.on_host(request.info().transfer().host());
+  OnNodesChanged();
   v1::RegisterResponse response;
   response.set_cluster_id(identity_.cluster_id);
   response.set_pool_id(identity_.pool_id);
@@ -525,7 +545,8 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void SetNodeAdmin(v1::SetNodeAdminRequest request, Done<v1::SetNodeAdminResponse> done) override {
     core_->life().Set(request, std::move(done));
   }
-  void SetRacks(std::shared_ptr<const RackTable> racks) override { core_->registry().SetRacks(std::move(racks)); }
+  void SetRacks(std::shared_ptr<const RackTable> racks) override { core_->SetRacks(std::move(racks)); }
+  Arrival arrival() const override { return core_->arrival(); }
   RejectionCounts placement_rejections() const override { return core_->rejections(); }
   void SetSafeMode(bool on) override { core_->SetSafeMode(on); }
   absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas) override {
@@ -555,20 +576,6 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
 };
 
 }  // namespace
-
-void ReplicaPlane::SetNodeAdmin(v1::SetNodeAdminRequest, Done<v1::SetNodeAdminResponse> done) {
-  done(MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"));
-}
-absl::StatusOr<v1::FsckBlock> ReplicaPlane::Inspect(BlockId, const v1::BlockRecord&, bool) {
-  return MakeError(ErrorKind::kUnsupported, "no blocks are kept here");
-}
-uint32_t ReplicaPlane::SetHosts(std::shared_ptr<const HostList>) { return 0; }
-void ReplicaPlane::ListNodeBlockers(v1::ListNodeBlockersRequest, Done<v1::ListNodeBlockersResponse> done) {
-  done(MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"));
-}
-void ReplicaPlane::ListBadBlocks(v1::ListBadBlocksRequest, Done<v1::ListBadBlocksResponse> done) {
-  done(MakeError(ErrorKind::kUnsupported, "no blocks are kept here"));
-}
 
 absl::StatusOr<std::unique_ptr<ReplicaPlane>> ReplicaPlane::Open(Options options, Identity identity, NamespaceForReplicas* space, Env* env,
                                                                  Executor* executor, Executor* store_executor) {

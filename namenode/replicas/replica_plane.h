@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,10 +34,16 @@ class NamespaceForReplicas {
   virtual void StartBlockRecovery(InodeId inode, BlockId block, absl::AnyInvocable<void(absl::StatusOr<v1::BlockRecord>)> done) = 0;
   // What a round of recovery has found; refused if it is not the newest one.
   virtual void CommitBlockRecovery(v1::Mutation::CommitBlockRecovery found, absl::AnyInvocable<void(absl::Status)> done) = 0;
-  // Keeps what is wanted of a DataNode; NODE_NORMAL keeps nothing.
-  virtual void SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) {
-    static_cast<void>(datanode_uuid);
-    static_cast<void>(record);
+  // What is wanted of a DataNode from now on; of NODE_NORMAL no row is kept.
+  struct NodeAdminChange {
+    std::string datanode_uuid;
+    v1::NodeAdminRecord record;
+    std::string before;                 // The row that this was decided on; empty: there was none.
+    std::vector<std::string> replaced;  // DataNodes whose rows go in the same batch.
+  };
+  // kStaleGeneration, and nothing is changed, if the row is another one by now.
+  virtual void SetNodeAdmin(NodeAdminChange change, absl::AnyInvocable<void(absl::Status)> done) {
+    static_cast<void>(change);
     done(absl::OkStatus());
   }
   // A DataNode has heard of a next block id or stamp above ours: this namespace was rolled back (a restored
@@ -72,7 +79,9 @@ class ReplicaPlane : public api::DatanodeNamenode {
     absl::Duration drain_interval = absl::Seconds(5);  // Between looks at what a node that drains still holds.
     std::shared_ptr<const HostList> hosts;             // Null: everyone may come.
     std::shared_ptr<const RackTable> racks;            // Null: as DataNodes say.
-    bool keep_unknown_replicas = false;                // Replicas of unknown blocks are not garbage: see OnRolledBack.
+    // Hears the host of each DataNode that registers. May be null; must be quick.
+    std::function<void(const std::string& host)> on_host;
+    bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
   };
 
   // What the queues hold, as of the last repair_interval; for metrics.
@@ -83,9 +92,11 @@ class ReplicaPlane : public api::DatanodeNamenode {
     uint64_t repairs_timed_out = 0;
     uint64_t repairs_parked_no_source = 0;
     uint64_t repairs_parked_no_target = 0;
-    uint64_t at_risk_blocks = 0;  // One copy left, more wanted.
+    uint64_t at_risk_blocks = 0;         // One copy left, more wanted.
+    uint64_t mis_replicated_blocks = 0;  // Enough copies, all on one rack of several; not among the above.
     uint64_t missing_blocks = 0;
     uint64_t missing_blocks_replication_one = 0;
+    uint64_t corrupt_blocks = 0;  // With corrupt replicas.
     uint64_t corrupt_replicas = 0;
     uint64_t quarantined_blocks = 0;  // Reported, but beyond the next id, or unknown to a rolled-back namespace.
     uint64_t invalidations_waiting = 0;
@@ -158,19 +169,26 @@ class ReplicaPlane : public api::DatanodeNamenode {
   using Done = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
   // --- node life; see node_life.h
-  virtual void SetNodeAdmin(v1::SetNodeAdminRequest request, Done<v1::SetNodeAdminResponse> done);
+  virtual void SetNodeAdmin(v1::SetNodeAdminRequest request, Done<v1::SetNodeAdminResponse> done) = 0;
   virtual void SetRacks(std::shared_ptr<const RackTable> racks) { static_cast<void>(racks); }
   // Nodes that could not be chosen for a block, since the start, by reason.
   virtual RejectionCounts placement_rejections() const { return {}; }
   // In it nothing is repaired, recovered or told to go. Off at the start.
   virtual void SetSafeMode(bool on) { static_cast<void>(on); }
+  // How many of the DataNodes of which replicas were known at the start have said by now all that they have.
+  struct Arrival {
+    uint32_t expected = 0;
+    uint32_t reported = 0;
+    bool complete = true;  // Nobody is waited for any more: who has not come within dead_after is lost.
+  };
+  virtual Arrival arrival() const { return {}; }
   // What the files of dfs.hosts say now; answers how many nodes that changes.
-  virtual uint32_t SetHosts(std::shared_ptr<const HostList> hosts);
+  virtual uint32_t SetHosts(std::shared_ptr<const HostList> hosts) = 0;
   // Paths are not known here.
-  virtual void ListNodeBlockers(v1::ListNodeBlockersRequest request, Done<v1::ListNodeBlockersResponse> done);
+  virtual void ListNodeBlockers(v1::ListNodeBlockersRequest request, Done<v1::ListNodeBlockersResponse> done) = 0;
   // How a block fares, for fsck; may block on a disk read.
-  virtual absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas);
-  virtual void ListBadBlocks(v1::ListBadBlocksRequest request, Done<v1::ListBadBlocksResponse> done);
+  virtual absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas) = 0;
+  virtual void ListBadBlocks(v1::ListBadBlocksRequest request, Done<v1::ListBadBlocksResponse> done) = 0;
 
   virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;

@@ -163,13 +163,13 @@ absl::Status ReportApplier::ApplyOne(const v1::ReportEvent& event, ReplicaStore:
       const BlockId block(event.replica().block_id());
       batch->Delete(storage, block);
       effects->changed.push_back(block);
-      effects->answers.push_back({storage, block, true, event.command_id()});
+      effects->answers.push_back({storage, block, event.command_id()});
       return absl::OkStatus();
     }
     case v1::KEPT: {
       const BlockId block(event.replica().block_id());
       effects->changed.push_back(block);
-      effects->answers.push_back({storage, block, false, event.command_id()});
+      effects->answers.push_back({storage, block, event.command_id()});
       return absl::OkStatus();
     }
     case v1::DELETED: return absl::OkStatus();

@@ -18,7 +18,6 @@ struct ReportEffects {
   struct Answer {  // To an invalidation.
     StorageNumber storage;
     BlockId block;
-    bool dropped = false;  // Else KEPT.
     uint64_t command_id = 0;
   };
   struct Passed {  // By a range that agreed or was expanded.

@@ -57,6 +57,7 @@ v1::RegisterRequest FakeDatanode::Registration() const {
   request.set_incarnation(incarnation_);
   request.mutable_info()->mutable_transfer()->set_host(host);
   request.mutable_info()->mutable_transfer()->set_port(9866);
+  request.mutable_info()->set_rack(rack);
   request.set_cluster_id(cluster_id);
   request.set_highest_epoch(epoch_);
   request.set_highest_block_id(highest_block_id);
@@ -448,13 +449,13 @@ void FakeDatanode::ActOn(const v1::InvalidateReplica& replica, uint64_t incarnat
   v1::ReportEvent event;
   event.set_storage_uuid(replica.storage_uuid());
   event.mutable_replica()->set_block_id(replica.block_id());
+  event.set_command_id(replica.command_id());
   if (found != map.end() && found->second.stamp == replica.generation_stamp() && incarnation == incarnation_) {
     event.set_type(v1::DROPPED);
     event.mutable_replica()->set_generation_stamp(found->second.stamp);
     map.erase(found);
   } else {
     event.set_type(v1::KEPT);
-    event.set_command_id(replica.command_id());
   }
   Send(std::move(event));
 }

@@ -72,6 +72,7 @@ class FakeDatanode {
   Recovers recovers = Recovers::kWell;
   bool heartbeats = true;
   std::string host = "host";
+  std::string rack;
   uint64_t remaining_bytes = uint64_t{1} << 40;
   uint64_t highest_block_id = 0;
   std::string cluster_id;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,17 +64,32 @@ class FakeSpace : public NamespaceForReplicas {
     }
     done(std::move(numbers));
   }
-  void SetNodeAdmin(std::string datanode_uuid, v1::NodeAdminRecord record, absl::AnyInvocable<void(absl::Status)> done) override {
-    const auto key = std::pair(Family::kMeta, std::string(kMetaNodeAdminPrefix) + datanode_uuid);
-    if (!admin_error.ok()) return done(admin_error);
-    if (record.state() == v1::NODE_NORMAL) {
-      rows_.erase(key);
+  void SetNodeAdmin(NodeAdminChange change, absl::AnyInvocable<void(absl::Status)> done) override {
+    if (hold_admin) {
+      held_admin_.emplace_back(std::move(change), std::move(done));
     } else {
-      rows_[key] = record.SerializeAsString();
+      done(Apply(change));
     }
-    done(absl::OkStatus());
   }
   absl::Status admin_error;
+  bool hold_admin = false;  // Changes wait, as in a writer's queue, until they are let go, in their order.
+  size_t held_admin() const { return held_admin_.size(); }
+  void DropAdmin() {  // As when their NameNode dies.
+    hold_admin = false;
+    held_admin_.clear();
+  }
+  void ReleaseAdmin() {
+    hold_admin = false;
+    while (!held_admin_.empty()) {
+      auto [change, done] = std::move(held_admin_.front());
+      held_admin_.pop_front();
+      done(Apply(change));
+    }
+  }
+  std::optional<std::string> AdminRow(const std::string& uuid) const {
+    const auto found = rows_.find({Family::kMeta, std::string(kMetaNodeAdminPrefix) + uuid});
+    return found == rows_.end() ? std::nullopt : std::optional(found->second);
+  }
   uint64_t TakeStamp() {
     rows_[{Family::kMeta, std::string(kMetaNextGenerationStamp)}] = EncodeU64(++next_stamp_);
     return next_stamp_ - 1;
@@ -111,6 +127,20 @@ class FakeSpace : public NamespaceForReplicas {
   uint64_t rolled_back_to() const { return rolled_back_to_; }
 
  private:
+  absl::Status Apply(const NodeAdminChange& change) {
+    if (!admin_error.ok()) return admin_error;
+    const std::string prefix(kMetaNodeAdminPrefix);
+    const std::pair key(Family::kMeta, prefix + change.datanode_uuid);
+    if (AdminRow(change.datanode_uuid).value_or("") != change.before) return MakeError(ErrorKind::kStaleGeneration, "changed meanwhile");
+    for (const std::string& uuid : change.replaced) rows_.erase({Family::kMeta, prefix + uuid});
+    if (change.record.state() == v1::NODE_NORMAL) {
+      rows_.erase(key);
+    } else {
+      rows_[key] = change.record.SerializeAsString();
+    }
+    return absl::OkStatus();
+  }
+
   using Rows = std::map<std::pair<Family, std::string>, std::string>;
   class Range : public Cursor {
    public:
@@ -144,6 +174,7 @@ class FakeSpace : public NamespaceForReplicas {
   };
 
   Rows rows_;
+  std::deque<std::pair<NodeAdminChange, absl::AnyInvocable<void(absl::Status)>>> held_admin_;
   BlockId next_ = kFirstBlockId;
   std::map<std::string, StorageNumber> numbers_;
   uint64_t rolled_back_to_ = 0;

@@ -40,6 +40,15 @@ class NodeLifeTest : public ::testing::Test {
     cluster_.plane->SetNodeAdmin(std::move(request), [&](absl::StatusOr<v1::SetNodeAdminResponse> got) { answer = std::move(got); });
     return answer;
   }
+  // Whose answer may come later.
+  std::shared_ptr<absl::StatusOr<v1::SetNodeAdminResponse>> Ask(const std::string& node, Action::Action action) {
+    v1::SetNodeAdminRequest request;
+    request.set_node(node);
+    request.set_action(action);
+    auto answer = std::make_shared<absl::StatusOr<v1::SetNodeAdminResponse>>(absl::UnknownError("not answered"));
+    cluster_.plane->SetNodeAdmin(std::move(request), [answer](absl::StatusOr<v1::SetNodeAdminResponse> got) { *answer = std::move(got); });
+    return answer;
+  }
   v1::DatanodeReport Report(const std::string& uuid) {
     v1::ClusterReportResponse report;
     cluster_.plane->FillReport(&report);
@@ -153,6 +162,11 @@ TEST_F(NodeLifeTest, NodesWithoutBlocksOrVolumesDrainAtOnce) {
   ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
   EXPECT_TRUE(Reaches("dn1", v1::DECOMMISSIONED, absl::Seconds(60)));
   for (BlockId block : blocks) EXPECT_TRUE(cluster_.nodes[3]->Has(block));
+  cluster_.AddDatanode("dn5", {"s5"})->Connect(cluster_.plane.get());  // Nor could anything be read of its only one.
+  cluster_.nodes.back()->ReportStorage(v1::FAILED);
+  cluster_.Settle();
+  ASSERT_TRUE(Set("dn5", Action::DECOMMISSION).ok());
+  EXPECT_TRUE(Reaches("dn5", v1::DECOMMISSIONED, absl::Seconds(6)));
   cluster_.AddDatanode("dn4", {})->Connect(cluster_.plane.get());  // It never had any.
   cluster_.Settle();
   ASSERT_TRUE(Set("dn4", Action::DECOMMISSION).ok());
@@ -313,6 +327,35 @@ TEST_F(NodeLifeTest, StateIsNotTakenOverBeforeItIsWrittenAndADrainsEndIsTriedAga
   EXPECT_TRUE(Reaches("dn0", v1::DECOMMISSIONED, absl::Seconds(20)));
 }
 
+// The drain's end was decided before the call, and is written behind it.
+TEST_F(NodeLifeTest, RecommissionIsNotOverwrittenByADrainThatEndsMeanwhile) {
+  Start(2);
+  ASSERT_TRUE(Set("dn0", Action::DECOMMISSION).ok());
+  cluster_.space.hold_admin = true;
+  const auto answer = Ask("dn0", Action::RECOMMISSION);
+  ASSERT_TRUE(cluster_.world.RunUntil([&] { return cluster_.space.held_admin() == 2; }, absl::Seconds(30)));
+  cluster_.space.ReleaseAdmin();
+  ASSERT_TRUE(answer->ok()) << answer->status();
+  cluster_.world.RunFor(absl::Seconds(30));
+  EXPECT_EQ(State("dn0"), v1::NODE_NORMAL);
+  EXPECT_EQ(cluster_.space.AdminRow("dn0"), std::nullopt);
+}
+
+TEST_F(NodeLifeTest, CallsThatFindAnotherStateThanTheyDecidedOnDecideAnew) {
+  Start(2);
+  ASSERT_TRUE(Set("dn0", Action::DECOMMISSION).ok());
+  cluster_.space.hold_admin = true;
+  ASSERT_TRUE(cluster_.world.RunUntil([&] { return cluster_.space.held_admin() == 1; }, absl::Seconds(30)));  // The drain's end.
+  const auto back = Ask("dn0", Action::RECOMMISSION);
+  const auto away = Ask("dn0", Action::DECOMMISSION);
+  cluster_.space.ReleaseAdmin();
+  ASSERT_TRUE(back->ok()) << back->status();
+  ASSERT_TRUE(away->ok()) << away->status();
+  EXPECT_EQ((*away)->state(), v1::DECOMMISSIONING);
+  // All of that between two looks of the drain: it is another drain, and comes to its own end.
+  EXPECT_TRUE(Reaches("dn0", v1::DECOMMISSIONED, absl::Seconds(30)));
+}
+
 std::shared_ptr<const HostList> Hosts(const std::string& hosts, const std::string& exclude) {
   absl::StatusOr<HostList> list = HostList::Parse(hosts, exclude);
   EXPECT_TRUE(list.ok()) << list.status();
@@ -333,6 +376,27 @@ TEST_F(NodeLifeTest, FilesDrainAndTakeBackButNotWhatACallHasSaid) {
   cluster_.plane->SetHosts(Hosts("", "dn1 dn3"));
   cluster_.AddDatanode("dn3", {"s3"})->Connect(cluster_.plane.get());
   EXPECT_TRUE(Reaches("dn3", v1::DECOMMISSIONED, absl::Seconds(30)));
+}
+
+TEST_F(NodeLifeTest, FilesDoNotTurnWhatACallHasSaidIntoSomethingElse) {
+  Start(4);
+  const std::string json = R"([{"hostName": "dn0", "adminState": "IN_MAINTENANCE"}, {"hostName": "dn1"}, {"hostName": "dn2"},
+                              {"hostName": "dn3"}])";
+  ASSERT_TRUE(Set("dn0", Action::DECOMMISSION).ok());
+  EXPECT_EQ(cluster_.plane->SetHosts(Hosts(json, "")), 0u);
+  EXPECT_TRUE(Reaches("dn0", v1::DECOMMISSIONED, absl::Seconds(30)));
+  EXPECT_EQ(cluster_.plane->SetHosts(Hosts(json, "")), 0u);
+  EXPECT_EQ(State("dn0"), v1::DECOMMISSIONED);
+  ASSERT_TRUE(Set("dn0", Action::RECOMMISSION).ok());  // Now the files may.
+  EXPECT_EQ(cluster_.plane->SetHosts(Hosts(json, "")), 1u);
+  EXPECT_TRUE(Reaches("dn0", v1::IN_MAINTENANCE, absl::Seconds(30)));
+
+  // A maintenance that a call has given an end: then it is the files' turn.
+  ASSERT_TRUE(Set("dn1", Action::MAINTENANCE, absl::Minutes(2)).ok());
+  EXPECT_TRUE(Reaches("dn1", v1::IN_MAINTENANCE, absl::Seconds(30)));
+  EXPECT_EQ(cluster_.plane->SetHosts(Hosts("", "dn1")), 1u);  // dn0 is normal again.
+  EXPECT_EQ(State("dn1"), v1::IN_MAINTENANCE);
+  EXPECT_TRUE(Reaches("dn1", v1::DECOMMISSIONED, absl::Minutes(3)));
 }
 
 TEST_F(NodeLifeTest, NodesThatAreNotOnTheListAreDeadAndRefused) {
@@ -398,6 +462,49 @@ TEST_F(NodeLifeTest, ConnectedNodeIsNotReplacedAndWhatWasWantedStaysWithTheAddre
   cluster_.plane->FillReport(&report);
   ASSERT_EQ(report.datanodes_size(), 1);  // The old one is not remembered.
   EXPECT_EQ(report.datanodes(0).info().uuid(), "fresh");
+}
+
+TEST_F(NodeLifeTest, PlaceIsTakenOverInOneBatch) {
+  Start(3);
+  ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
+  ASSERT_TRUE(Reaches("dn1", v1::DECOMMISSIONED, absl::Seconds(30)));
+  cluster_.nodes[1]->Disconnect();
+  cluster_.Settle();
+  FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
+  fresh->host = "dn1";
+  cluster_.space.hold_admin = true;
+  fresh->Connect(cluster_.plane.get());
+  cluster_.Settle();
+  // Whenever the NameNode dies, what is wanted at that address is on record.
+  EXPECT_EQ(cluster_.space.held_admin(), 1u);
+  EXPECT_NE(cluster_.space.AdminRow("dn1"), std::nullopt);
+  cluster_.CrashNamenode(/*power_cut=*/false);
+  cluster_.space.DropAdmin();
+  cluster_.StartNamenode();
+  for (const size_t i : {size_t{0}, size_t{2}, size_t{3}}) cluster_.nodes[i]->Connect(cluster_.plane.get());
+  cluster_.Settle();
+  EXPECT_EQ(cluster_.space.AdminRow("dn1"), std::nullopt);
+  EXPECT_NE(cluster_.space.AdminRow("fresh"), std::nullopt);
+  EXPECT_EQ(State("fresh"), v1::DECOMMISSIONED);
+  EXPECT_EQ(Report("dn1").info().uuid(), "");
+}
+
+// The NameNode was read-only just then.
+TEST_F(NodeLifeTest, TakenOverPlaceThatCouldNotBeWrittenIsWrittenLater) {
+  Start(2);
+  ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
+  cluster_.nodes[1]->Disconnect();
+  cluster_.Settle();
+  FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
+  fresh->host = "dn1";
+  cluster_.space.admin_error = MakeError(ErrorKind::kReadOnly, "full");
+  fresh->Connect(cluster_.plane.get());
+  cluster_.Settle();
+  EXPECT_EQ(cluster_.space.AdminRow("fresh"), std::nullopt);
+  cluster_.space.admin_error = absl::OkStatus();
+  EXPECT_TRUE(Reaches("fresh", v1::DECOMMISSIONED, absl::Seconds(60)));
+  EXPECT_NE(cluster_.space.AdminRow("fresh"), std::nullopt);
+  EXPECT_EQ(cluster_.space.AdminRow("dn1"), std::nullopt);
 }
 
 // Many nodes go in and out of maintenance at once, again and again; nothing is copied, nobody is forgotten.

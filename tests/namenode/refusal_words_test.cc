@@ -233,6 +233,34 @@ TEST_F(RefusalWords, TheNamenodesOwn) {
   mutation.mutable_set_meta()->set_name("");
   mutation.mutable_set_meta()->set_at_least_block_id(kEndBlockId.value());
   EXPECT_EQ(Said(mutation), fmt::format("kInvalidArgument: block ids cannot go on from {}", kEndBlockId.value()));
+  mutation.mutable_set_meta()->clear_at_least_block_id();
+  mutation.mutable_set_meta()->add_also_remove("next_inode_id");
+  EXPECT_EQ(Said(mutation), "kInvalidArgument: meta next_inode_id is not to go");
+}
+
+// What is wanted of nodes: decided on one state, written only if it is still that one; and of two nodes in one batch.
+TEST_F(RefusalWords, RowThatWasChangedMeanwhile) {
+  const auto change = [](const std::string& name, const std::string& expected, const std::string& value) {
+    v1::Mutation mutation;
+    v1::Mutation::SetMeta& op = *mutation.mutable_set_meta();
+    op.set_name(name);
+    op.set_compare(true);
+    op.set_expected(expected);
+    op.set_value(value);
+    return mutation;
+  };
+  space_.Must(change("node_admin/a", "", "1"));
+  EXPECT_EQ(Said(change("node_admin/a", "", "2")), "kStaleGeneration: meta node_admin/a was changed meanwhile");
+  EXPECT_EQ(Said(change("node_admin/a", "2", "3")), "kStaleGeneration: meta node_admin/a was changed meanwhile");
+  space_.Must(change("node_admin/a", "1", "2"));
+  v1::Mutation both = change("node_admin/b", "2", "2");
+  both.mutable_set_meta()->add_also_remove("node_admin/a");
+  EXPECT_EQ(Said(both), "kStaleGeneration: meta node_admin/b was changed meanwhile");
+  EXPECT_EQ(*space_.view().Get(Family::kMeta, "node_admin/a"), "2");
+  both.mutable_set_meta()->clear_expected();
+  space_.Must(both);
+  EXPECT_EQ(*space_.view().Get(Family::kMeta, "node_admin/a"), std::nullopt);
+  EXPECT_EQ(*space_.view().Get(Family::kMeta, "node_admin/b"), "2");
 }
 
 TEST_F(RefusalWords, ConcatOfTooManyBlocks) {

@@ -83,7 +83,7 @@ TEST(RepairQueue, ParkedBlocksStepAsideEverLongerUntilSomethingChanges) {
   EXPECT_THAT(queue.Ready(9, At(14)), ElementsAre(BlockId(2)));
   EXPECT_THAT(queue.Ready(9, At(15)), SizeIs(2));
   queue.Park(BlockId(1), ParkReason::kNoSource, At(15));
-  queue.Wake(At(16));  // A node came.
+  queue.Wake();  // A node came.
   EXPECT_THAT(queue.Ready(9, At(16)), SizeIs(2));
   queue.Park(BlockId(1), ParkReason::kNoSource, At(16));
   queue.Need(BlockId(1), 2, At(17));  // A copy came.
@@ -97,6 +97,28 @@ TEST(RepairQueue, ParkedBlocksStepAsideEverLongerUntilSomethingChanges) {
   for (int i = 0; i < 20; ++i) queue.Park(BlockId(1), ParkReason::kNoSource, At(20));
   EXPECT_THAT(queue.Ready(9, At(20 + 299)), ElementsAre(BlockId(2)));
   EXPECT_THAT(queue.Ready(9, At(20 + 300)), SizeIs(2));
+}
+
+TEST(RepairQueue, MassesThatAreWokenOrBecomeDueGetIntoTheLineBitByBit) {
+  RepairQueue queue({});
+  for (uint64_t id = 1; id <= 3500; ++id) {
+    queue.Need(BlockId(id), 1, At(0));
+    queue.Park(BlockId(id), ParkReason::kNoTarget, At(0));
+  }
+  queue.Wake();
+  EXPECT_THAT(queue.Ready(9999, At(1)), SizeIs(1000));
+  queue.Park(BlockId(1), ParkReason::kNoTarget, At(1));  // After the wake: it sleeps on.
+  EXPECT_THAT(queue.Ready(9999, At(1)), SizeIs(1999));
+  EXPECT_THAT(queue.Ready(9999, At(1)), SizeIs(2999));
+  EXPECT_THAT(queue.Ready(9999, At(1)), SizeIs(3499));
+  EXPECT_THAT(queue.Ready(9999, At(2)), SizeIs(3499));
+  EXPECT_EQ(queue.parked(), 3500u);  // Until they are looked at.
+  for (uint64_t id = 1; id <= 3500; ++id) queue.Park(BlockId(id), ParkReason::kNoTarget, At(2));
+  EXPECT_THAT(queue.Ready(9999, At(2)), IsEmpty());
+  EXPECT_THAT(queue.Ready(9999, At(100)), SizeIs(1000));
+  for (uint64_t id = 1; id <= 3500; ++id) queue.Settled(BlockId(id));
+  EXPECT_THAT(queue.Ready(9999, At(500)), IsEmpty());
+  EXPECT_EQ(queue.size(), 0u);
 }
 
 TEST(RepairQueue, EveryBlockIsInExactlyOneState) {
@@ -183,40 +205,46 @@ TEST(InvalidationQueue, ToldUntilTheRightAnswerOrAPassingWalk) {
   ASSERT_EQ(queue.Tell(s, BlockId(32), GenerationStamp(1), Incarnation(1), At(0)), 101u);
   ASSERT_EQ(queue.Tell(s, BlockId(48), GenerationStamp(1), Incarnation(1), At(0)), 102u);
   EXPECT_EQ(queue.Tell(s, BlockId(16), GenerationStamp(1), Incarnation(1), At(0)), std::nullopt);
-  queue.Kept(s, BlockId(16), 7, At(1));  // An older start's command.
+  queue.Answered(s, BlockId(16), 7);  // An older start's command.
   EXPECT_TRUE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
-  queue.Kept(s, BlockId(16), 100, At(1));
+  queue.Answered(s, BlockId(16), 100);
   EXPECT_FALSE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
   queue.Passed(s, 0, 100, Incarnation(1));  // The same process may still act.
   EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
   queue.Passed(s, 33, 100, Incarnation(2));
   EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
   EXPECT_FALSE(queue.IsTold(s, BlockId(48), GenerationStamp(1)));
-  queue.Dropped(s, BlockId(32), At(2));
+  queue.Answered(s, BlockId(32), 101);
   EXPECT_EQ(queue.told(), 0u);
 }
 
-TEST(InvalidationQueue, WhatWasSentTwiceStaysTillBothSendingsAreOver) {
+TEST(InvalidationQueue, WhatWasSentTwiceStaysUntilItsNewestSendingIsAnswered) {
   InvalidationQueue queue({}, 1);
   const StorageNumber s(1);
   queue.Tell(s, BlockId(16), GenerationStamp(1), Incarnation(1), At(0));
   EXPECT_THAT(queue.Resend(s, Incarnation(2), true, At(1)), IsEmpty());
   EXPECT_THAT(queue.Resend(s, Incarnation(1), false, At(1)), IsEmpty());
-  ASSERT_THAT(queue.Resend(s, Incarnation(1), true, At(1)), SizeIs(1));
-  queue.Dropped(s, BlockId(16), At(2));
+  const std::vector<InvalidationQueue::Told> again = queue.Resend(s, Incarnation(1), true, At(1));
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].command_id, 2u);
+  EXPECT_TRUE(queue.IsNewest(again[0]));
+  queue.Answered(s, BlockId(16), 1);  // The first one has acted; the second still may.
   EXPECT_TRUE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
   EXPECT_THAT(queue.ToldOf(BlockId(16)), ElementsAre(s));
-  EXPECT_THAT(queue.Resend(s, Incarnation(1), true, At(3)), IsEmpty());
-  queue.Kept(s, BlockId(16), 1, At(4));
+  queue.Answered(s, BlockId(16), 2);
   EXPECT_FALSE(queue.IsTold(s, BlockId(16), GenerationStamp(1)));
+  EXPECT_FALSE(queue.IsNewest(again[0]));
+}
 
-  queue.Tell(s, BlockId(32), GenerationStamp(1), Incarnation(1), At(10));
-  queue.Resend(s, Incarnation(1), true, At(11));
-  queue.Dropped(s, BlockId(32), At(12));
-  queue.Resend(s, Incarnation(1), false, At(12 + 599));
-  EXPECT_TRUE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
-  queue.Resend(s, Incarnation(1), false, At(12 + 600));
-  EXPECT_FALSE(queue.IsTold(s, BlockId(32), GenerationStamp(1)));
+// What a broken stream swallowed is never answered: the answer to the one that came through is enough, and nobody waits for another.
+TEST(InvalidationQueue, OneAnswerIsEnoughWhenTheFirstSendingWasLost) {
+  InvalidationQueue queue({}, 1);
+  const StorageNumber s(1);
+  queue.Tell(s, BlockId(16), GenerationStamp(1), Incarnation(1), At(0));
+  const std::vector<InvalidationQueue::Told> again = queue.Resend(s, Incarnation(1), true, At(1));
+  ASSERT_THAT(again, SizeIs(1));
+  queue.Answered(s, BlockId(16), again[0].command_id);
+  EXPECT_EQ(queue.told(), 0u);
 }
 
 // A command at an old stamp cannot act on a replica that was recovered since, however long its second answer takes.
@@ -226,14 +254,14 @@ TEST(InvalidationQueue, ReplicaWhoseStampHasRisenIsToldAnew) {
   const BlockId block(16);
   ASSERT_EQ(queue.Tell(s, block, GenerationStamp(5), Incarnation(1), At(0)), 1u);
   queue.Resend(s, Incarnation(1), true, At(1));
-  queue.Kept(s, block, 1, At(2));
+  queue.Answered(s, block, 1);
   EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(5)));  // The other sending may still come.
   EXPECT_FALSE(queue.IsTold(s, block, GenerationStamp(6)));
-  ASSERT_EQ(queue.Tell(s, block, GenerationStamp(6), Incarnation(1), At(3)), 2u);
+  ASSERT_EQ(queue.Tell(s, block, GenerationStamp(6), Incarnation(1), At(3)), 3u);
   EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(6)));
-  queue.Kept(s, block, 1, At(4));  // Of the older one.
+  queue.Answered(s, block, 2);  // Of the older one.
   EXPECT_TRUE(queue.IsTold(s, block, GenerationStamp(6)));
-  queue.Dropped(s, block, At(5));
+  queue.Answered(s, block, 3);
   EXPECT_EQ(queue.told(), 0u);
 }
 

@@ -19,9 +19,8 @@ using Step = ConvergenceWorld::Step;
 
 // A command whose stream broke, a walk that stood still, a repair that failed: each is tried again within a minute.
 constexpr absl::Duration kSoon = absl::Minutes(2);
-// A deletion that may be under way twice, because a stream broke, is waited for ten minutes before its replica is judged again; the next
-// scan of all blocks may be ten minutes away. Seldom; that is what a replica needs that was dropped and whose disk failed before its file
-// was unlinked.
+// The next scan of all blocks may be ten minutes away. Seldom; that is what a replica needs that was dropped and whose disk failed before
+// its file was unlinked.
 constexpr absl::Duration kAtLast = absl::Minutes(25);
 // From before the first's effects have left their process to when all of it is over.
 constexpr absl::Duration kGaps[] = {absl::ZeroDuration(), absl::Microseconds(350), absl::Milliseconds(20), absl::Seconds(2)};

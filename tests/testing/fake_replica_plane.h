@@ -64,6 +64,12 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
     bad.push_back(fmt::format("{}@{}", block.id(), storage_uuid));
   }
   void FillReport(v1::ClusterReportResponse*) override {}
+  void SetNodeAdmin(v1::SetNodeAdminRequest, Done<v1::SetNodeAdminResponse> done) override { done(Unsupported()); }
+  uint32_t SetHosts(std::shared_ptr<const namenode::HostList>) override { return 0; }
+  void ListNodeBlockers(v1::ListNodeBlockersRequest, Done<v1::ListNodeBlockersResponse> done) override { done(Unsupported()); }
+  absl::StatusOr<v1::FsckBlock> Inspect(BlockId, const v1::BlockRecord&, bool) override { return Unsupported(); }
+  void ListBadBlocks(v1::ListBadBlocksRequest, Done<v1::ListBadBlocksResponse> done) override { done(Unsupported()); }
+  static absl::Status Unsupported() { return MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"); }
   void Stop(absl::AnyInvocable<void()> then) override { then(); }
 
   void Register(api::CallContext, v1::RegisterRequest, api::Done<v1::RegisterResponse> done) override { done(v1::RegisterResponse()); }

@@ -80,6 +80,14 @@ absl::Status ApplySetMeta(const v1::Mutation::SetMeta& op, OpContext& ctx) {
   ASSIGN_OR_RETURN(const uint64_t stamp, GetNumber(ctx.view(), kMetaNextGenerationStamp));
   if (op.at_least_block_id() > kEndBlockId.value() - kBlockIdStep)
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("block ids cannot go on from {}", op.at_least_block_id()));
+  for (const std::string& name : op.also_remove())
+    if (!name.starts_with(kMetaNodeAdminPrefix)) return MakeError(ErrorKind::kInvalidArgument, fmt::format("meta {} is not to go", name));
+  if (op.compare()) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> row, ctx.view().Get(Family::kMeta, op.name()));
+    if (row.value_or("") != op.expected())
+      return MakeError(ErrorKind::kStaleGeneration, fmt::format("meta {} was changed meanwhile", op.name()));
+  }
+  for (const std::string& name : op.also_remove()) ctx.Change().Delete(Family::kMeta, name);
   if (!op.name().empty() && op.remove()) {
     ctx.Change().Delete(Family::kMeta, op.name());
   } else if (!op.name().empty()) {
