@@ -102,6 +102,17 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "as "
      "dfs.hosts is.",
      "NameNode: nodes and blocks"},
+    {"net.topology.script.file.name", ValueType::kString, "", "", 0, kMost,
+     "Program that is asked for the racks of hosts that the table does not name: hosts for its arguments, a rack a line in its answer. "
+     "Until it has answered, and when it fails, they are on /default-rack.",
+     "NameNode: nodes and blocks"},
+    {"net.topology.script.number.args", ValueType::kInt, "100", "", 1, 10000, "Hosts that it is asked for at once, at most.",
+     "NameNode: nodes and blocks"},
+    {"cairn.namenode.safemode.at-start", ValueType::kBool, "false", "", 0, kMost,
+     "Whether a NameNode begins in safe mode, until the DataNodes that it knows of have said what they have. Otherwise it serves at once.",
+     "NameNode: nodes and blocks"},
+    {"dfs.namenode.safemode.extension", ValueType::kDuration, "30000", "ms", 0, kMost, "How long that safe mode goes on after they have.",
+     "NameNode: nodes and blocks"},
     {"dfs.namenode.decommission.interval", ValueType::kDuration, "5s", "s", 100, kMost,
      "Pause between looks at what a node that is decommissioned still holds (HDFS: 30 s).", "NameNode: nodes and blocks"},
     {"dfs.namenode.maintenance.replication.min", ValueType::kInt, "1", "", 0, 512,

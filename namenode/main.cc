@@ -8,6 +8,7 @@
 #include "common/config.h"
 #include "common/daemon/daemon.h"
 #include "common/env/env.h"
+#include "common/env/real_program.h"
 #include "common/http/server.h"
 #include "common/log.h"
 #include "common/metrics.h"
@@ -33,6 +34,7 @@ int Format(const NamenodeOptions& options, Env* env) {
 int Serve(const DaemonSetup& setup, NamenodeOptions options, Env* env) {
   const Config& config = setup.config;
   options.software_version = CAIRN_VERSION;
+  options.run_program = RunRealProgram;
   metrics::Registry registry;
   Reconfiguration reconfiguration(config, [&setup] { return Config::Load(setup.sources); }, &env->clock());
   absl::StatusOr<std::unique_ptr<Namenode>> namenode = Namenode::Start(std::move(options), env, &registry);

@@ -28,10 +28,12 @@
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
 #include "namenode/replicas/host_list.h"
+#include "namenode/replicas/rack_script.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/replication_spreader.h"
 #include "namenode/retry_sweeper.h"
 #include "namenode/safe_mode.h"
+#include "namenode/safe_mode_watch.h"
 #include "namenode/token_keys.h"
 #include "namenode/trash_emptier.h"
 
@@ -51,13 +53,17 @@ struct Namenode::Parts {
   std::unique_ptr<Executor> replica_store_executor;
   std::unique_ptr<Executor> background_executor;
   std::unique_ptr<Executor> checkpoint_executor;
+  std::unique_ptr<Executor> admin_executor;  // Of its own: a long checkpoint holds no operator up.
+  std::unique_ptr<Executor> topology_executor;
   std::unique_ptr<Executor> audit_executor;
   std::vector<std::unique_ptr<Executor>> readers;
   std::unique_ptr<NamespaceWriter> writer;
   std::unique_ptr<DiskWatch> disk;
   std::unique_ptr<StoredNamespace> space;
   std::unique_ptr<NamespaceGateway> gateway;
+  std::unique_ptr<RackScript> rack_script;
   std::unique_ptr<ReplicaPlane> replicas;
+  std::unique_ptr<SafeModeWatch> safe_mode_watch;
   std::unique_ptr<Reclaimer> reclaimer;
   std::unique_ptr<ReplicationSpreader> spreader;
   std::unique_ptr<LimitWatch> limits;
@@ -77,9 +83,9 @@ struct Namenode::Parts {
 
 namespace {
 
-// The files of dfs.hosts and dfs.hosts.exclude; null if neither is configured.
+// The files of dfs.hosts and dfs.hosts.exclude. If neither is configured, everyone may come and nobody is excluded: what such files once
+// said is over.
 absl::StatusOr<std::shared_ptr<const HostList>> LoadHostList(LocalFileSystem* files, const std::string& hosts, const std::string& exclude) {
-  if (hosts.empty() && exclude.empty()) return std::shared_ptr<const HostList>();
   std::string hosts_text, exclude_text;
   for (const auto& [key, file, text] : {std::tuple{"dfs.hosts", &hosts, &hosts_text}, {"dfs.hosts.exclude", &exclude, &exclude_text}}) {
     if (file->empty()) continue;
@@ -149,6 +155,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.replica_store_executor = env->executors().NewExecutor("nn-replstore");
   parts.background_executor = env->executors().NewExecutor("nn-background");
   parts.checkpoint_executor = env->executors().NewExecutor("nn-checkpoints");
+  parts.admin_executor = env->executors().NewExecutor("nn-admin");
   std::vector<Executor*> readers;
   for (size_t i = 0; i < parts.options.readers; ++i) {
     parts.readers.push_back(env->executors().NewExecutor(fmt::format("nn-reader-{}", i)));
@@ -173,9 +180,21 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   ASSIGN_OR_RETURN(replicas.hosts, load_hosts());
   const auto load_racks = [files = &env->files(), name = parts.options.racks_file] { return LoadRacks(files, name); };
   ASSIGN_OR_RETURN(replicas.racks, load_racks());
+  if (!parts.options.rack_script.program.empty() && parts.options.run_program) {
+    parts.topology_executor = env->executors().NewExecutor("nn-topology");
+    parts.rack_script =
+        std::make_unique<RackScript>(parts.options.rack_script, replicas.racks, parts.options.run_program, parts.topology_executor.get(),
+                                     [&parts](std::shared_ptr<const RackTable> racks) { parts.replicas->SetRacks(std::move(racks)); });
+    replicas.racks = parts.rack_script->racks();
+    replicas.on_host = [script = parts.rack_script.get()](const std::string& host) { script->Ask(host); };
+  }
   ASSIGN_OR_RETURN(replicas.keep_unknown_replicas, KeepsUnknownReplicas(*store.Snapshot()));
   ASSIGN_OR_RETURN(parts.replicas, ReplicaPlane::Open(replicas, identity, parts.gateway.get(), env, parts.replicas_executor.get(),
                                                       parts.replica_store_executor.get()));
+  parts.safe_mode.SetListener([plane = parts.replicas.get()](bool on) { plane->SetSafeMode(on); });
+  if (parts.options.safe_mode_at_start) parts.safe_mode.EnterAtStart(env->clock().WallNow());
+  parts.safe_mode_watch =
+      std::make_unique<SafeModeWatch>(parts.options.safe_mode, &parts.safe_mode, parts.replicas.get(), parts.background_executor.get());
 
   parts.reclaimer = std::make_unique<Reclaimer>(parts.options.reclaimer, parts.space.get(), parts.background_executor.get());
   parts.spreader =
@@ -200,8 +219,14 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
       &env->clock(), parts.options.software_version);
   parts.checkpoints = std::make_unique<Checkpoints>(parts.options.checkpoints, parts.directory.get(), env, parts.checkpoint_executor.get());
   parts.admin->SetNamespace(parts.space.get(), parts.checkpoints.get());
-  parts.admin->SetLeases(parts.leases.get(), parts.checkpoint_executor.get());
-  parts.admin->SetHostFiles(load_hosts, load_racks);
+  parts.admin->SetLeases(parts.leases.get(), parts.admin_executor.get());
+  parts.admin->SetHostFiles(load_hosts,
+                            [load_racks, script = parts.rack_script.get()]() -> absl::StatusOr<std::shared_ptr<const RackTable>> {
+                              ASSIGN_OR_RETURN(std::shared_ptr<const RackTable> table, load_racks());
+                              if (script == nullptr) return table;
+                              script->AskAgain(std::move(table));
+                              return script->racks();
+                            });
   parts.admin->SetSafeMode(&parts.safe_mode);
   parts.admin->SetDefaultReplication(parts.options.clients.default_replication);
   parts.admin->SetReclaimer(parts.reclaimer.get());
@@ -244,6 +269,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.leases->Start();
   parts.retries->Start();
   parts.trash->Start();
+  parts.safe_mode_watch->Start();
   return namenode;
 }
 
@@ -258,7 +284,7 @@ const std::string& Namenode::cluster_id() const { return parts_->directory->clus
 
 void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
   parts_->reconfiguration = reconfiguration;
-  parts_->admin->SetReconfiguration(reconfiguration, parts_->checkpoint_executor.get());
+  parts_->admin->SetReconfiguration(reconfiguration, parts_->admin_executor.get());
   reconfiguration->SetTaker([parts = parts_.get()](const Config& config) {
     const NamenodeOptions options = NamenodeOptionsFrom(config);
     parts->clients->Reload(options.clients);
@@ -272,7 +298,7 @@ void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
 
 void Namenode::Reconfigure() {
   Reconfiguration* const reconfiguration = parts_->reconfiguration;
-  if (reconfiguration != nullptr) parts_->checkpoint_executor->Post([reconfiguration] { reconfiguration->Reload(); });
+  if (reconfiguration != nullptr) parts_->admin_executor->Post([reconfiguration] { reconfiguration->Reload(); });
 }
 
 absl::Status Namenode::Ready() const {
@@ -291,6 +317,7 @@ void Namenode::Stop() {
   };
   parts.metrics.reset();  // Nobody asks the parts any more.
   parts.gauges.clear();
+  stop(parts.safe_mode_watch);
   stop(parts.reclaimer);
   stop(parts.spreader);
   stop(parts.leases);
@@ -298,10 +325,13 @@ void Namenode::Stop() {
   stop(parts.trash);
   stop(parts.disk);
   stop(parts.writer);
+  parts.safe_mode.SetListener(nullptr);
   stop(parts.replicas);
   parts.readers.clear();
   if (parts.audit != nullptr) StopAndWait(env, [&parts](auto then) { parts.audit->Flush(std::move(then)); });
   parts.audit_executor.reset();
+  parts.topology_executor.reset();  // It may still be waiting for a program: that has its bound.
+  parts.admin_executor.reset();
   parts.checkpoint_executor.reset();
   parts.background_executor.reset();
   parts.replica_store_executor.reset();
@@ -318,7 +348,9 @@ void Namenode::Stop() {
   parts.limits.reset();
   parts.spreader.reset();
   parts.reclaimer.reset();
+  parts.safe_mode_watch.reset();
   parts.replicas.reset();
+  parts.rack_script.reset();
   parts.gateway.reset();
   parts.space.reset();
   parts.disk.reset();

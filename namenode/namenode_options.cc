@@ -23,6 +23,10 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.replicas.max_repairs_per_node = static_cast<size_t>(config.GetInt("dfs.namenode.replication.max-streams"));
   options.replicas.maintenance_minimum = static_cast<uint32_t>(config.GetInt("dfs.namenode.maintenance.replication.min"));
   options.replicas.drain_interval = config.GetDuration("dfs.namenode.decommission.interval");
+  options.rack_script.program = config.GetString("net.topology.script.file.name");
+  options.rack_script.most_arguments = static_cast<size_t>(config.GetInt("net.topology.script.number.args"));
+  options.safe_mode_at_start = config.GetBool("cairn.namenode.safemode.at-start");
+  options.safe_mode.extension = config.GetDuration("dfs.namenode.safemode.extension");
   options.racks_file = config.GetString("net.topology.table.file.name");
   options.hosts_file = config.GetString("dfs.hosts");
   options.exclude_file = config.GetString("dfs.hosts.exclude");

@@ -11,8 +11,10 @@
 #include "namenode/lease_monitor.h"
 #include "namenode/namespace_writer.h"
 #include "namenode/reclaimer.h"
+#include "namenode/replicas/rack_script.h"
 #include "namenode/replicas/replica_plane.h"
 #include "namenode/retry_sweeper.h"
+#include "namenode/safe_mode_watch.h"
 #include "namenode/store/meta_store.h"
 #include "namenode/trash_emptier.h"
 
@@ -39,8 +41,12 @@ struct NamenodeOptions {
   DiskWatch::Options disk;
   uint64_t disk_reserve_bytes = 16 << 20;  // cairn.namenode.disk-reserve.
   Checkpoints::Options checkpoints;
-  AuditLog::Options audit;       // Without a file there is none.
-  std::string racks_file;        // net.topology.table.file.name.
+  AuditLog::Options audit;          // Without a file there is none.
+  std::string racks_file;           // net.topology.table.file.name.
+  RackScript::Options rack_script;  // Without a program, or what runs it, there is none.
+  RackScript::Run run_program;
+  bool safe_mode_at_start = false;  // cairn.namenode.safemode.at-start.
+  SafeModeWatch::Options safe_mode;
   std::string hosts_file;        // dfs.hosts; empty: everyone may come.
   std::string exclude_file;      // dfs.hosts.exclude.
   size_t readers = 2;            // Executors for snapshot reads.

@@ -56,8 +56,8 @@ Verb SafeModeVerb(AskSafeMode ask) {
   verb.synopsis = "[-json] enter | leave | get | wait | forceExit";
   verb.help =
       "Safe mode: no changes are taken, nothing is repaired or deleted; reads go on. wait: until it is off. -json: with the blocks that "
-      "are "
-      "missing, their files, and what has been heard of each DataNode. A NameNode that starts is never in it.";
+      "are missing, their files, and what has been heard of each DataNode. A NameNode that starts is in it only with "
+      "cairn.namenode.safemode.at-start, and then until its DataNodes have reported.";
   verb.flags = {"json"};
   verb.least = 1;
   verb.most = 2;

@@ -1,12 +1,12 @@
-// AdminService: the safe mode that operators enter by hand.
+// AdminService: safe mode.
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.h"
 #include "common/log.h"
-#include "common/mutex.h"
 #include "namenode/frontdoor/admin_service.h"
 
 namespace cairn::namenode {
@@ -20,14 +20,11 @@ void AdminService::SafeMode(api::CallContext context, v1::SafeModeRequest reques
     if (!enter && request.action() != v1::SafeModeRequest::LEAVE)
       return done(MakeError(ErrorKind::kInvalidArgument, "safe mode: an unknown action"));
     log::Info("safe mode: {} by {}", enter ? "entered" : "left", user);
-    static Mutex order;  // Both planes hear of calls in one order.
-    const MutexLock lock(order);
     if (enter) {
       safe_mode_->Enter(user, clock_->WallNow());
     } else {
       safe_mode_->Leave();
     }
-    plane_->SetSafeMode(enter);
   }
   // What is missing, and how far each node's word can be trusted: that is what an operator wants to know before he leaves it.
   v1::ListBadBlocksRequest missing;
@@ -45,13 +42,22 @@ void AdminService::SafeMode(api::CallContext context, v1::SafeModeRequest reques
             response.set_on(state.on);
             if (state.on) response.set_since_ms(absl::ToUnixMillis(state.since));
             response.set_user(state.user);
+            response.set_automatic(state.automatic);
+            response.set_leaves_in_ms(-1);
+            if (state.automatic && state.ends != absl::InfiniteFuture())
+              response.set_leaves_in_ms(std::max<int64_t>(0, absl::ToInt64Milliseconds(state.ends - clock_->WallNow())));
+            const ReplicaPlane::Arrival arrival = plane_->arrival();
+            response.set_nodes_expected(arrival.expected);
+            response.set_nodes_reported(arrival.reported);
             response.set_missing_blocks(report.missing_blocks());
             if (names_paths) *response.mutable_missing() = std::move(*listed->mutable_blocks());
             for (const v1::DatanodeReport& node : report.datanodes()) {
               v1::SafeModeResponse::Node& added = *response.add_nodes();
               added.set_address(fmt::format("{}:{}", node.info().transfer().host(), node.info().transfer().port()));
               added.set_state(node.state());
+              added.set_uuid(node.info().uuid());
               added.set_walk_is_due(node.walk_is_due());
+              added.set_last_walk_ms(node.last_walk_ms());
               for (const v1::StorageStatistics& storage : node.storages()) added.set_replicas(added.replicas() + storage.replicas());
             }
             done(std::move(response));

@@ -25,6 +25,7 @@ void AdminService::ClusterReport(api::CallContext context, v1::ClusterReportRequ
 
 void AdminService::SetFault(api::CallContext context, v1::SetFaultRequest request, api::Done<v1::SetFaultResponse> done) {
   static_cast<void>(context);
+  if (absl::Status allowed = CheckSuperuser(request.header()); !allowed.ok()) return done(std::move(allowed));
   if (absl::Status armed = ArmFault(request.name(), request.action()); !armed.ok()) return done(std::move(armed));
   v1::SetFaultResponse response;
   response.mutable_header()->set_namenode_time_ms(absl::ToUnixMillis(clock_->WallNow()));
@@ -51,9 +52,7 @@ void AdminService::Reclaim(api::CallContext context, v1::ReclaimRequest request,
     done(std::move(response));
   };
   if (request.action() == v1::ReclaimRequest::STATUS) return answer(absl::OkStatus());
-  const std::string& user = request.header().user();
-  if (is_superuser_ && !is_superuser_(user))
-    return answer(MakeError(ErrorKind::kPermission, fmt::format("Access denied for user {}. Superuser privilege is required", user)));
+  if (absl::Status allowed = CheckSuperuser(request.header()); !allowed.ok()) return answer(allowed);
   switch (request.action()) {
     case v1::ReclaimRequest::PAUSE: return reclaimer_->SetPaused(true, std::move(answer));
     case v1::ReclaimRequest::RESUME: return reclaimer_->SetPaused(false, std::move(answer));
