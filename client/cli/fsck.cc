@@ -1,6 +1,7 @@
 #include "client/cli/fsck.h"
 
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +14,9 @@
 
 namespace cairn::cli {
 namespace {
+
+// What HDFS's fsck ends with when access is denied: 255 to the shell, and no synopsis.
+constexpr int kRefused = -1;
 
 struct FsckOptions {
   std::string path = "/";
@@ -211,30 +215,38 @@ class Summary {
   uint64_t missing_blocks_ = 0, missing_bytes_ = 0, corrupt_blocks_ = 0, corrupt_files_ = 0;
 };
 
+int Refused(Shell* shell, const absl::Status& status) {
+  *shell->err << fmt::format("fsck: {}\n", std::string(status.message()));
+  return KindOf(status) == ErrorKind::kPermission ? kRefused : kFailure;
+}
+
 int ShowBlock(const FsckTarget& target, Shell* shell, uint64_t id) {
   v1::FsckRequest request;
   request.set_block_id(id);
   const absl::StatusOr<v1::FsckResponse> page = target.ask(std::move(request));
   if (KindOf(page.status()) == ErrorKind::kNotFound) {
-    *shell->out << fmt::format("Block blk_{} does not exist\n", id);
+    *shell->out << fmt::format("\nBlock blk_{} does not exist\n", id);
     return kSuccess;
   }
   if (!page.ok() || page->files_size() != 1 || page->files(0).blocks_size() != 1) {
-    *shell->err << fmt::format("fsck: blk_{}: {}\n", id, page.ok() ? "no answer" : std::string(page.status().message()));
-    return kFailure;
+    return Refused(shell, page.ok() ? absl::UnknownError(fmt::format("blk_{}: no answer", id)) : page.status());
   }
   const v1::FsckFile& file = page->files(0);
   const v1::FsckBlock& block = file.blocks(0);
-  *shell->out << fmt::format("Block Id: blk_{}\nBlock belongs to: {}\nNo. of Expected Replica: {}\nNo. of live Replica: {}\n", id,
+  *shell->out << fmt::format("\nBlock Id: blk_{}\nBlock belongs to: {}\nNo. of Expected Replica: {}\nNo. of live Replica: {}\n", id,
                              file.path(), block.wanted(), block.live());
   size_t excess = 0, stale = 0;
+  std::map<v1::NodeAdminState, size_t> leaving;
   for (const v1::FsckReplica& replica : block.replicas()) {
     excess += replica.excess() ? 1 : 0;
     stale += replica.stale() ? 1 : 0;
+    ++leaving[replica.admin_state()];
   }
   *shell->out << fmt::format(
-      "No. of excess Replica: {}\nNo. of stale Replica: {}\nNo. of decommissioned Replica: {}\nNo. of corrupted Replica: {}\n", excess,
-      stale, block.draining(), block.corrupt());
+      "No. of excess Replica: {}\nNo. of stale Replica: {}\nNo. of decommissioned Replica: {}\nNo. of decommissioning Replica: {}\n"
+      "No. of entering maintenance Replica: {}\nNo. of in maintenance Replica: {}\nNo. of corrupted Replica: {}\n",
+      excess, stale, leaving[v1::DECOMMISSIONED], leaving[v1::DECOMMISSIONING], leaving[v1::ENTERING_MAINTENANCE],
+      leaving[v1::IN_MAINTENANCE], block.corrupt());
   int result = kSuccess;
   for (const v1::FsckReplica& replica : block.replicas()) {
     const v1::DatanodeInfo& node = replica.location().datanode();
@@ -259,7 +271,7 @@ int ShowBlock(const FsckTarget& target, Shell* shell, uint64_t id) {
       status = "STALE";
       code = 6;
     }
-    *shell->out << fmt::format("Block replica on datanode/rack: {}/{} is {}\n", node.transfer().host(), node.rack(), status);
+    *shell->out << fmt::format("Block replica on datanode/rack: {}{} is {}\n", node.transfer().host(), node.rack(), status);
     result = code;  // As HDFS: what the last line says.
   }
   if (block.replicas().empty() && block.missing()) return 1;
@@ -273,10 +285,7 @@ int ListCorrupt(const FsckTarget& target, Shell* shell, const FsckOptions& optio
   const std::string below = options.path == "/" ? "/" : options.path + "/";
   for (;;) {
     const absl::StatusOr<v1::ListBadBlocksResponse> page = target.bad(request);
-    if (!page.ok()) {
-      *shell->err << fmt::format("fsck: {}\n", std::string(page.status().message()));
-      return kFailure;
-    }
+    if (!page.ok()) return Refused(shell, page.status());
     for (const v1::BadBlock& block : page->blocks())
       if (block.path() == options.path || block.path().starts_with(below)) found.insert({block.path(), block.block().id()});
     if (page->next() == 0 || shell->Interrupted()) break;
@@ -301,6 +310,7 @@ int Check(const FsckTarget& target, Shell* shell, const FsckOptions& options) {
   request.set_path(options.path);
   request.set_with_replicas(options.files);
   absl::StatusOr<v1::FsckResponse> page;
+  std::optional<v1::FsckFile> open;  // Whose other blocks are still to come.
   do {
     if (shell->Interrupted()) return kFailure;
     page = target.ask(request);
@@ -309,15 +319,28 @@ int Check(const FsckTarget& target, Shell* shell, const FsckOptions& options) {
                                  absl::ToInt64Milliseconds(target.wall_now() - began), options.path);
       return kSuccess;
     }
-    if (!page.ok()) {
-      *shell->err << fmt::format("fsck: {}\n", std::string(page.status().message()));
-      return kFailure;
-    }
+    if (!page.ok()) return Refused(shell, page.status());
     summary.AddDirectories(page->directories());
     for (const std::string& directory : page->directory_paths()) *shell->out << fmt::format("{} <dir>\n", directory);
-    for (const v1::FsckFile& file : page->files()) *shell->out << summary.Add(file);
+    for (const v1::FsckFile& file : page->files()) {
+      // One of very many blocks comes in parts.
+      if (open && open->inode_id() == file.inode_id()) {
+        open->mutable_blocks()->MergeFrom(file.blocks());
+        if (file.more_blocks()) continue;
+        *shell->out << summary.Add(*std::exchange(open, std::nullopt));
+        continue;
+      }
+      if (open) *shell->out << summary.Add(*std::exchange(open, std::nullopt));  // It went meanwhile.
+      if (file.more_blocks()) {
+        open = file;
+      } else {
+        *shell->out << summary.Add(file);
+      }
+    }
     request.set_start_after(page->next());
+    request.set_start_block(page->next_block());
   } while (!page->next().empty());
+  if (open) *shell->out << summary.Add(*open);
   *shell->out << summary.Text(*page);
   *shell->out << fmt::format("FSCK ended at {} in {} milliseconds\n\n\nThe filesystem under path '{}' is {}\n", DateText(target.wall_now()),
                              absl::ToInt64Milliseconds(target.wall_now() - began), options.path, summary.healthy() ? "HEALTHY" : "CORRUPT");
@@ -377,7 +400,12 @@ int Run(const FsckTarget& target, Shell* shell, const Arguments& arguments) {
   // Each brings what it stands on.
   options.blocks |= options.locations || options.racks || options.details;
   options.files |= options.blocks;
-  for (const uint64_t id : options.block_ids) worst = std::max(worst, ShowBlock(target, shell, id));
+  if (!options.block_ids.empty()) *shell->out << fmt::format("FSCK started by {} at {}\n", shell->user, DateText(target.wall_now()));
+  for (const uint64_t id : options.block_ids) {
+    const int shown = ShowBlock(target, shell, id);
+    if (shown == kRefused) return kRefused;
+    worst = std::max(worst, shown);
+  }
   if (ids || !options.block_ids.empty()) return worst;
   if (!has_path) {
     *shell->err << "fsck: a path is needed\n";

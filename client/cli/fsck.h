@@ -21,9 +21,9 @@ struct FsckTarget {
 };
 
 // cairn fsck <path> [-files [-blocks [-locations | -racks | -replicaDetails]]] [-openforwrite] [-list-corruptfileblocks]
-// [-blockId <id> ...], with HDFS's words, summary and exit codes: 0 healthy, or there is no such path; 1 corrupt; for -blockId, if a
-// replica's node is to leave: 2 decommissioned, 3 being decommissioned, 4 in maintenance, 5 entering it, 6 stale. The one verb of its
-// group.
+// [-blockId <id> ...], with HDFS's words, summary and exit codes: 0 healthy, or there is no such path; 1 corrupt, or the check
+// failed; -1, which is 255 to the shell, if access is denied; for -blockId, if a replica's node is to leave: 2 decommissioned, 3 being
+// decommissioned, 4 in maintenance, 5 entering it, 6 stale. The one verb of its group.
 Verb FsckVerb(FsckTarget target);
 
 }  // namespace cairn::cli

@@ -105,9 +105,10 @@ std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, 
   text += fmt::format("DFS Used%: {}\n", PercentText(total.used, total.present()));
   text += "Replicated Blocks:\n";
   text += fmt::format("\tUnder replicated blocks: {}\n", report.under_replicated_blocks());
-  text += fmt::format("\tBlocks with corrupt replicas: {}\n", report.corrupt_replicas());
+  text += fmt::format("\tBlocks with corrupt replicas: {}\n", report.corrupt_blocks());
   text += fmt::format("\tMissing blocks: {}\n", report.missing_blocks());
   text += fmt::format("\tMissing blocks (with replication factor 1): {}\n", report.missing_blocks_replication_one());
+  text += fmt::format("\tBadly Distributed Blocks: {}\n", report.mis_replicated_blocks());
   text += fmt::format("\tLow redundancy blocks with highest priority to recover: {}\n", report.at_risk_blocks());
   text += fmt::format("\tPending deletion blocks: {}\n", report.pending_deletion_blocks());
   text += "Erasure Coded Block Groups: \n\tLow redundancy block groups: 0\n\tBlock groups with corrupt internal blocks: 0\n";

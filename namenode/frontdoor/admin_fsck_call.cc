@@ -9,13 +9,17 @@
 #include "common/status.h"
 #include "namenode/frontdoor/admin_service.h"
 #include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace/path_walk.h"
+#include "namenode/namespace/records.h"
 #include "namenode/namespace/tree_page.h"
 
 namespace cairn::namenode {
 namespace {
 
 constexpr size_t kInodesAPage = 2000;
-constexpr size_t kBlocksAPage = 2000;  // A page ends behind the file that brings it there.
+constexpr size_t kBlocksAPage = 2000;
+constexpr size_t kBytesAPage = 2 << 20;  // Far below what a message may have.
+constexpr uint64_t kIdsAtOnce = 256;
 
 v1::FsckFile FileOf(const v1::INodeRecord& inode, const std::string& path) {
   v1::FsckFile file;
@@ -34,28 +38,72 @@ class Page {
 
   absl::Status Fill(v1::FsckResponse* response) {
     if (request_.block_id() != 0) return FillBlock(response);
+    std::string start_after = request_.start_after();
+    if (request_.start_block() != 0) {  // The page before ended inside a file.
+      ASSIGN_OR_RETURN(const bool go_on, FillRest(response));
+      if (!go_on || start_after == kTheFileItself) {
+        response->set_next(response->next_block() != 0 || !go_on ? start_after : "");
+        return absl::OkStatus();
+      }
+    }
     const TreeVisit visit = [this, response](const v1::INodeRecord& inode, const std::string& path) -> absl::StatusOr<bool> {
       if (inode.type() == v1::DIRECTORY) {
         response->set_directories(response->directories() + 1);
+        bytes_ += path.size();
         if (request_.with_replicas()) response->add_directory_paths(path);
-        return true;
+        return !IsFull();
       }
-      v1::FsckFile file = FileOf(inode, path);
-      ASSIGN_OR_RETURN(const std::vector<BlockOfFile> blocks, BlocksOfFile(view_, inode, 0, UINT64_MAX, SIZE_MAX));
-      for (const BlockOfFile& block : blocks) {
-        if (block.record.state() == v1::RESERVED) continue;
-        ASSIGN_OR_RETURN(*file.add_blocks(), plane_->Inspect(block.id, block.record, request_.with_replicas()));
-      }
-      blocks_ += blocks.size();
-      *response->add_files() = std::move(file);
-      return blocks_ < kBlocksAPage;
+      return AddFile(inode, path, 0, response);
     };
-    ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view_, {request_.path(), request_.start_after(), kInodesAPage}, visit));
+    ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view_, {request_.path(), start_after, kInodesAPage}, visit));
+    if (page.next.empty() && response->next_block() != 0) page.next = kTheFileItself;
     response->set_next(std::move(page.next));
     return absl::OkStatus();
   }
 
  private:
+  static constexpr char kTheFileItself[] = "/";  // `next`, where the path is a file's; no walk ends there.
+
+  bool IsFull() const { return blocks_ >= kBlocksAPage || bytes_ >= kBytesAPage; }
+
+  // With the blocks from `first` on, as far as they fit; false if the page is full.
+  absl::StatusOr<bool> AddFile(const v1::INodeRecord& inode, const std::string& path, uint32_t first, v1::FsckResponse* response) {
+    v1::FsckFile& file = *response->add_files();
+    file = FileOf(inode, path);
+    file.set_first_block(first);
+    bytes_ += file.ByteSizeLong();
+    uint32_t index = first;
+    while (index < inode.block_count() && !(IsFull() && index > first)) {
+      ASSIGN_OR_RETURN(const std::vector<BlockId> ids, BlockIds(view_, inode, index, kIdsAtOnce));
+      if (ids.empty()) break;
+      for (const BlockId id : ids) {
+        ++index;
+        ASSIGN_OR_RETURN(const v1::BlockRecord record, GetBlock(view_, id));
+        if (record.state() != v1::RESERVED) {
+          ASSIGN_OR_RETURN(*file.add_blocks(), plane_->Inspect(id, record, request_.with_replicas()));
+          bytes_ += file.blocks(file.blocks_size() - 1).ByteSizeLong();
+          ++blocks_;
+        }
+        if (IsFull()) break;
+      }
+    }
+    if (index < inode.block_count()) {
+      file.set_more_blocks(true);
+      response->set_next_block(index);
+    }
+    return !IsFull();
+  }
+
+  absl::StatusOr<bool> FillRest(v1::FsckResponse* response) {
+    std::string path = request_.path();
+    if (request_.start_after() != kTheFileItself) path = (path == "/" ? "" : path) + request_.start_after();
+    const absl::StatusOr<PathWalk> walk = WalkExisting(view_, path, Caller::Trusted());
+    if (KindOf(walk.status()) == ErrorKind::kNotFound) return true;  // Gone meanwhile.
+    RETURN_IF_ERROR(walk.status());
+    if (walk->last().is_directory() || walk->last().record->block_count() <= request_.start_block()) return true;
+    return AddFile(*walk->last().record, path, request_.start_block(), response);
+  }
+
   absl::Status FillBlock(v1::FsckResponse* response) {
     const BlockId id(request_.block_id());
     ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, FindBlock(view_, id));
@@ -72,6 +120,7 @@ class Page {
   ReplicaPlane* const plane_;
   const v1::FsckRequest& request_;
   size_t blocks_ = 0;
+  size_t bytes_ = 0;
 };
 
 }  // namespace

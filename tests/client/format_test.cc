@@ -141,6 +141,9 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
   storage->set_replicas(5);
   report.add_datanodes()->set_state(v1::DEAD);
   report.set_missing_blocks(2);
+  report.set_corrupt_blocks(3);
+  report.set_corrupt_replicas(5);
+  report.set_mis_replicated_blocks(4);
   const std::string text = ReportText(report, absl::FromUnixSeconds(0), {});
   size_t at = 0;
   for (const char* field : {"Configured Capacity: 1000 (1000 B)",
@@ -150,9 +153,10 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
                             "DFS Used%: 12.50%",
                             "Replicated Blocks:",
                             "\tUnder replicated blocks: 0",
-                            "\tBlocks with corrupt replicas: 0",
+                            "\tBlocks with corrupt replicas: 3",
                             "\tMissing blocks: 2",
                             "\tMissing blocks (with replication factor 1): 0",
+                            "\tBadly Distributed Blocks: 4",
                             "\tLow redundancy blocks with highest priority to recover: 0",
                             "\tPending deletion blocks: 0",
                             "Erasure Coded Block Groups:",

@@ -170,13 +170,46 @@ TEST_F(FsckTest, BlockIdTellsOfOneBlockAndItsNodesByExitCode) {
   EXPECT_EQ(Run({"-blockId", "blk_1024_1001"}), 2);
   EXPECT_EQ(asked_[0].block_id(), 1024u);
   EXPECT_THAT(out_.str(), HasSubstr("Block Id: blk_1024\nBlock belongs to: /a\nNo. of Expected Replica: 3\nNo. of live Replica: 1\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("Block replica on datanode/rack: h1//r1 is HEALTHY\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("Block replica on datanode/rack: h2//r1 is DECOMMISSIONED\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("Block replica on datanode/rack: h1/r1 is HEALTHY\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("Block replica on datanode/rack: h2/r1 is DECOMMISSIONED\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("FSCK started by ann at Fri Jan 15 08:00:00 UTC 2027\n\nBlock Id: "));
+  EXPECT_THAT(out_.str(), HasSubstr("No. of decommissioned Replica: 1\nNo. of decommissioning Replica: 0\n"
+                                    "No. of entering maintenance Replica: 0\nNo. of in maintenance Replica: 0\nNo. of corrupted"));
   EXPECT_EQ(Run({"-blockId", "blk_x"}), kSuccess);
   EXPECT_THAT(out_.str(), HasSubstr("Incorrect blockId format: blk_x\n"));
   error_ = MakeError(ErrorKind::kNotFound, "no");
   EXPECT_EQ(Run({"-blockId", "7"}), kSuccess);
   EXPECT_THAT(out_.str(), HasSubstr("Block blk_7 does not exist\n"));
+}
+
+TEST_F(FsckTest, FilesThatComeInPartsAreOneFile) {
+  v1::FsckResponse& first = AddPage("/a", 1);
+  v1::FsckFile& begin = AddFile(&first, "/a", 300);
+  begin.set_inode_id(7);
+  AddBlock(&begin, 1024, 100, 3);
+  begin.set_more_blocks(true);
+  first.set_next_block(1);
+  v1::FsckResponse& second = AddPage("/a", 0);
+  v1::FsckFile& middle = AddFile(&second, "/a", 300);
+  middle.set_inode_id(7);
+  middle.set_first_block(1);
+  AddBlock(&middle, 1040, 100, 2);
+  middle.set_more_blocks(true);
+  second.set_next_block(2);
+  v1::FsckResponse& third = AddPage("", 0);
+  v1::FsckFile& end = AddFile(&third, "/a", 300);
+  end.set_inode_id(7);
+  end.set_first_block(2);
+  AddBlock(&end, 1056, 100, 0);
+  AddBlock(&AddFile(&third, "/b", 50), 1072, 50, 3);
+  EXPECT_EQ(Run({"/", "-files", "-blocks"}), kFailure);
+  ASSERT_EQ(asked_.size(), 3u);
+  EXPECT_EQ(asked_[2].start_after(), "/a");
+  EXPECT_EQ(asked_[2].start_block(), 2u);
+  EXPECT_THAT(out_.str(), HasSubstr("/a 300 bytes, replicated: replication=3, 3 block(s): \n/a:  Under replicated blk_1040_1001."));
+  EXPECT_THAT(out_.str(), HasSubstr("\n/a: MISSING 1 blocks of total size 100 B.\n0. blk_1024_1001 len=100 Live_repl=3\n1. blk_1040_1001 "
+                                    "len=100 Live_repl=2\n2. blk_1056_1001 len=100 MISSING!\n"));
+  EXPECT_THAT(out_.str(), HasSubstr(" Total files:\t2\n Total blocks (validated):\t4 "));
 }
 
 TEST_F(FsckTest, WrongWordsAndErrors) {
@@ -190,8 +223,14 @@ TEST_F(FsckTest, WrongWordsAndErrors) {
   EXPECT_EQ(Run({"/gone"}), kSuccess);
   EXPECT_THAT(out_.str(), HasSubstr("Path '/gone' does not exist\n"));
   error_ = MakeError(ErrorKind::kPermission, "Access denied for user ann. Superuser privilege is required");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"/"}, {"-blockId", "blk_1024"}}) {
+    err_.str("");
+    EXPECT_EQ(Run(words) & 255, 255);  // As HDFS's, to the shell.
+    EXPECT_THAT(err_.str(), HasSubstr("fsck: Access denied for user ann"));
+    EXPECT_THAT(err_.str(), Not(HasSubstr("Usage")));  // It was used well.
+  }
+  error_ = absl::UnavailableError("no NameNode");
   EXPECT_EQ(Run({"/"}), kFailure);
-  EXPECT_THAT(err_.str(), HasSubstr("fsck: Access denied for user ann"));
 }
 
 }  // namespace

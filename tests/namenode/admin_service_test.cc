@@ -1,11 +1,15 @@
 #include "namenode/frontdoor/admin_service.h"
 
+#include <set>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "common/error.h"
 #include "common/fault_points.h"
 #include "tests/namenode/replica_cluster.h"
 #include "tests/testing/builders.h"
+#include "tests/testing/fake_replica_plane.h"
 #include "tests/testing/memory_namespace.h"
 #include "tests/testing/sim_world.h"
 
@@ -33,6 +37,71 @@ TEST(AdminService, ReportJoinsBothPlanes) {
   EXPECT_EQ(report.inodes(), 12u);
   EXPECT_EQ(report.cluster_id(), "cluster");
   EXPECT_EQ(report.software_version(), "1.2.3");
+}
+
+// Of each block it says much.
+class WordyPlane : public cairn::testing::FakeReplicaPlane {
+ public:
+  WordyPlane() : FakeReplicaPlane(3) {}
+  absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord&, bool) override {
+    v1::FsckBlock block;
+    block.mutable_block()->set_id(id.value());
+    block.add_replicas()->mutable_location()->set_storage_uuid(std::string(4000, 's'));
+    return block;
+  }
+};
+
+TEST(AdminService, FsckOfAFileOfManyBlocksComesInPartsThatFitIntoMessages) {
+  constexpr int kBlocks = 1500;
+  cairn::testing::SimWorld world{cairn::testing::SimOptions{.seed = 1}};
+  const std::unique_ptr<Executor> executor = world.executors().NewExecutor("admin");
+  cairn::testing::TestNamespace space;
+  cairn::testing::MemoryNamespace access(&space, executor.get());
+  space.WriteFile("/d/a", {5});
+  space.WriteFile("/d/big", std::vector<uint64_t>(kBlocks, 1));
+  space.WriteFile("/d/c", {5});
+  WordyPlane plane;
+  AdminService service(&plane, nullptr, &world.clock(), "");
+  service.SetNamespace(&access, nullptr);
+  service.SetLeases(nullptr, executor.get());
+  for (const char* const path : {"/", "/d", "/d/big"}) {
+    v1::FsckRequest request;
+    request.set_path(path);
+    std::vector<std::string> whole;  // Files of which a last part came.
+    std::set<uint64_t> blocks;
+    int pages = 0;
+    do {
+      std::optional<absl::StatusOr<v1::FsckResponse>> page;
+      service.Fsck({}, request, [&page](absl::StatusOr<v1::FsckResponse> response) { page = std::move(response); });
+      ASSERT_TRUE(world.RunUntil([&page] { return page.has_value(); }, absl::Seconds(10)));
+      ASSERT_TRUE(page->ok()) << page->status();
+      EXPECT_LT((*page)->ByteSizeLong(), size_t{3} << 20);
+      for (const v1::FsckFile& file : (*page)->files()) {
+        if (!file.more_blocks()) whole.push_back(file.path());
+        for (const v1::FsckBlock& block : file.blocks()) EXPECT_TRUE(blocks.insert(block.block().id()).second);
+      }
+      request.set_start_after((*page)->next());
+      request.set_start_block((*page)->next_block());
+      ASSERT_LT(++pages, 20);
+    } while (!request.start_after().empty());
+    EXPECT_GE(pages, 3);
+    const bool alone = path == std::string("/d/big");
+    EXPECT_EQ(blocks.size(), alone ? kBlocks : kBlocks + 2u) << path;
+    EXPECT_EQ(whole, alone ? std::vector<std::string>{"/d/big"} : (std::vector<std::string>{"/d/a", "/d/big", "/d/c"})) << path;
+  }
+}
+
+TEST(AdminService, SetFaultIsForSuperusers) {
+  EnableFaultPoints();
+  AdminService service(nullptr, nullptr, nullptr, "");
+  service.SetSuperuserCheck([](const std::string& user) { return user == "root"; });
+  v1::SetFaultRequest request;
+  request.mutable_header()->set_user("ann");
+  request.set_name("admin.test");
+  absl::Status status;
+  service.SetFault({}, request, [&](const absl::StatusOr<v1::SetFaultResponse>& response) { status = response.status(); });
+  EXPECT_EQ(KindOf(status), ErrorKind::kPermission);
+  EXPECT_EQ(status.message(), "Access denied for user ann. Superuser privilege is required");
 }
 
 TEST(AdminService, SetFaultArmsAndRefusesNonsense) {
