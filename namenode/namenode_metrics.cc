@@ -91,6 +91,11 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
     gauge("cairn_repairs", "Under-replicated blocks by how their repair stands.", {{"state", name}},
           [figures, member = state] { return figures().*member; });
   }
+  gauge("cairn_balancer_moves", "Replicas that the balancer moves now.", {}, [figures] { return figures().moves_in_flight; });
+  counter("cairn_balancer_moved_replicas_total", "Replicas that the balancer has moved.", {},
+          [figures] { return figures().moved_replicas; });
+  counter("cairn_balancer_moved_bytes_total", "Bytes in them.", {}, [figures] { return figures().moved_bytes; });
+  counter("cairn_balancer_failed_moves_total", "Moves that came to nothing.", {}, [figures] { return figures().failed_moves; });
   gauge("cairn_reclaim_pending_blocks", "Replicas that DataNodes are to delete, told or not.", {},
         [figures] { return figures().invalidations_waiting + figures().invalidations_told; });
   gauge("cairn_invalidation_oldest_age_seconds", "Age of the oldest replica that waits to be deleted.", {},

@@ -27,6 +27,8 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.rack_script.most_arguments = static_cast<size_t>(config.GetInt("net.topology.script.number.args"));
   options.safe_mode_at_start = config.GetBool("cairn.namenode.safemode.at-start");
   options.safe_mode.extension = config.GetDuration("dfs.namenode.safemode.extension");
+  options.replicas.balancer_bytes_per_second = config.GetBytes("dfs.datanode.balance.bandwidthPerSec");
+  options.replicas.balancer_moves_per_node = static_cast<size_t>(config.GetInt("dfs.datanode.balance.max.concurrent.moves"));
   options.racks_file = config.GetString("net.topology.table.file.name");
   options.hosts_file = config.GetString("dfs.hosts");
   options.exclude_file = config.GetString("dfs.hosts.exclude");

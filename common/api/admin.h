@@ -3,10 +3,11 @@
 #include "cairn/admin.pb.h"
 #include "common/api/callback.h"
 
-#define CAIRN_NAMENODE_ADMIN_CALLS(X)                                                                                               \
-  X(ClusterReport)                                                                                                                  \
-  X(SetFault) X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) X(ListOrphans) X(SetNodeAdmin) \
-      X(RefreshNodes) X(ListNodeBlockers) X(ListBadBlocks) X(SafeMode) X(Fsck)
+#define CAIRN_NAMENODE_ADMIN_CALLS(X)                                                                                                   \
+  X(ClusterReport)                                                                                                                      \
+  X(SetFault)                                                                                                                           \
+  X(Reclaim) X(SaveNamespace) X(GetImage) X(ReadImage) X(ConfirmRollback) X(Reconfigure) X(ListOrphans) X(SetNodeAdmin) X(RefreshNodes) \
+      X(ListNodeBlockers) X(ListBadBlocks) X(SafeMode) X(Fsck) X(Balance) X(SetBalancerBandwidth)
 #define CAIRN_DATANODE_ADMIN_CALLS(X) X(GetDatanodeInfo) X(SetFault) X(Reconfigure)
 
 namespace cairn::api {

@@ -57,6 +57,10 @@ class AdminService : public api::NamenodeAdmin {
   // To look is for all, to enter and leave it for superusers; fsck is for superusers, too.
   void SafeMode(api::CallContext context, v1::SafeModeRequest request, api::Done<v1::SafeModeResponse> done) override;
   void Fsck(api::CallContext context, v1::FsckRequest request, api::Done<v1::FsckResponse> done) override;
+  // The balancer, for superusers; in balance_calls.cc.
+  void Balance(api::CallContext context, v1::BalanceRequest request, api::Done<v1::BalanceResponse> done) override;
+  void SetBalancerBandwidth(api::CallContext context, v1::SetBalancerBandwidthRequest request,
+                            api::Done<v1::SetBalancerBandwidthResponse> done) override;
   // Before the first call: what fsck shows as the default.
   void SetDefaultReplication(uint32_t replication) { default_replication_ = replication; }
   // Before the first call; it outlives this.

@@ -12,6 +12,7 @@ constexpr absl::Duration kTokenLife = absl::Minutes(10);
 constexpr size_t kCandidatesAtOnce = 256;
 constexpr absl::Duration kLookPause = absl::Milliseconds(1);  // Between steps: the executor has other work.
 constexpr absl::Duration kAfterDamage = absl::Seconds(5);
+constexpr absl::Duration kLandedWithin = absl::Seconds(10);  // From a source's "done" to the target's report of a moved replica.
 }  // namespace
 
 // --- repairs
@@ -174,6 +175,7 @@ void BlockManager::OnCommandsClosed(const CommandSession& session) {
   if (found == sessions_.end() || found->second.get() != &session) return;
   repairs_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
   spreads_.SourceLost(session.datanode_uuid(), parts_.clock->Now());
+  OnMovesOver(moves_.SourceLost(session.datanode_uuid()));
   recoveries_.PrimaryLost(session.datanode_uuid(), parts_.clock->Now());
   resend_.erase(session.datanode_uuid());
   sessions_.erase(found);
@@ -189,6 +191,8 @@ void BlockManager::OnOutcome(const CommandSession& session, const v1::CommandUp:
   repairs_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
   spreads_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
   recoveries_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now());
+  std::vector<BalanceMove> failed;
+  if (moves_.Outcome(outcome.command_id(), outcome.ok(), parts_.clock->Now() + kLandedWithin, &failed)) OnMovesOver(failed);
 }
 
 std::vector<v1::InvalidateReplica> BlockManager::TakeInvalidations(const CommandSession& session, size_t limit) {

@@ -18,6 +18,7 @@ constexpr absl::Duration kScanPause = absl::Milliseconds(5);  // Between steps: 
 constexpr absl::Duration kScanEvery = absl::Minutes(10);      // When nothing asks for one.
 constexpr absl::Duration kNotPublished = absl::Seconds(1);    // A freed block whose freeing the snapshot does not show yet.
 constexpr absl::Duration kResendCheck = absl::Seconds(30);
+constexpr absl::Duration kDropWithin = absl::Minutes(2);  // A replica whose place the balancer has filled.
 
 RepairQueue::Limits RepairLimits(const ReplicaPlane::Options& options) {
   RepairQueue::Limits limits;
@@ -30,13 +31,6 @@ RecoveryQueue::Limits RecoveryLimits(const ReplicaPlane::Options& options) {
   RecoveryQueue::Limits limits;
   limits.first_round = options.recovery_round;
   return limits;
-}
-
-// An operator who pauses the freeing of what was deleted wants no bytes to go. Bad replicas go all the same: their places are needed.
-absl::StatusOr<bool> DeletesArePaused(const ReadView& view) {
-  ASSIGN_OR_RETURN(const std::optional<v1::ReclaimControl> control,
-                   FindRecord<v1::ReclaimControl>(view, Family::kMeta, kMetaReclaimControl));
-  return control && control->paused();
 }
 
 bool IsHeldBackByPause(const BlockVerdict::Go& go) { return go.reason == GoReason::kGarbage || go.reason == GoReason::kExcess; }
@@ -60,7 +54,14 @@ BlockManager::BlockManager(const ReplicaPlane::Options& options, const ReplicaPl
       recoveries_(RecoveryLimits(options)),
       first_own_stamp_(next_stamp),
       next_command_id_(FirstCommandId(identity.epoch) + (uint64_t{1} << 39)),
-      keep_unknown_(options.keep_unknown_replicas) {}
+      keep_unknown_(options.keep_unknown_replicas),
+      moves_(kDropWithin) {}
+
+absl::StatusOr<bool> BlockManager::DeletesArePaused(const ReadView& view) {
+  ASSIGN_OR_RETURN(const std::optional<v1::ReclaimControl> control,
+                   FindRecord<v1::ReclaimControl>(view, Family::kMeta, kMetaReclaimControl));
+  return control && control->paused();
+}
 
 absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const std::vector<BlockId>& blocks) {
   std::vector<Judged> all;
@@ -91,6 +92,7 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     evidence.maintenance_minimum = options_.maintenance_minimum;
     evidence.min_replication = options_.min_replication;
     evidence.racks = racks;
+    if (const BalanceMove* const move = moves_.Find(judged.block)) evidence.leaving = move->source_storage;
     if (evidence.record && evidence.record->state() == v1::COMMITTED) {
       for (uint32_t number : evidence.record->expected_storages()) {
         const StorageNumber storage(number);
@@ -140,6 +142,7 @@ void BlockManager::Act(const Judged& judged, bool asking) {
   const BlockVerdict& verdict = judged.verdict;
   const SteadyTime now = parts_.clock->Now();
   const bool committed = verdict.wanted > 0;
+  FollowMove(judged);
   if (judged.evidence.record && judged.evidence.record->state() == v1::UNDER_RECOVERY) {
     NeedRecovery(judged.block);
   } else if (recoveries_.Settled(judged.block)) {
@@ -254,10 +257,7 @@ void BlockManager::Tick() {
         if (nodes == &changes.died) invalidations_.ForgetWaiting(storage);
         storage_scans_.push_back({storage, 0});
       }
-      if (nodes == &changes.died) {
-        repairs_.SourceLost(uuid, now);
-        spreads_.SourceLost(uuid, now);
-      }
+      if (nodes == &changes.died) OnNodeDied(uuid);
     }
   }
   if (!changes.returned.empty()) OnNodeCame();
@@ -278,6 +278,7 @@ void BlockManager::Tick() {
   repairs_.Expire(now);
   spreads_.Expire(now);
   if (!repairing_) BeginRepairs();
+  FollowBalance();
   StartRecoveries();
   if (now >= next_resend_ && !safe_mode_) {
     next_resend_ = now + kResendCheck;
@@ -381,6 +382,10 @@ void BlockManager::PublishFigures() {
   figures.recovering_blocks = recoveries_.size();
   figures.oldest_recovery = recoveries_.OldestAge(parts_.clock->Now());
   figures.unknown_replicas_kept = keep_unknown_;
+  figures.moves_in_flight = moves_.size();
+  figures.moved_replicas = moves_.moved_blocks();
+  figures.moved_bytes = moves_.moved_bytes();
+  figures.failed_moves = moves_.failed();
   Board::Drains drains;
   for (const auto& [uuid, drain] : drains_) drains[uuid] = {drain.left(), drain.open_left(), drain.looked_at(), drain.looked_once()};
   board_.Set(figures, std::move(drains));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,6 +14,8 @@
 #include "cairn/namespace.pb.h"
 #include "common/env/env.h"
 #include "common/mutex.h"
+#include "namenode/replicas/balance_moves.h"
+#include "namenode/replicas/balance_run.h"
 #include "namenode/replicas/block_states.h"
 #include "namenode/replicas/command_session.h"
 #include "namenode/replicas/datanode_registry.h"
@@ -76,6 +79,11 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
     keep_unknown_ = false;
     RequestScan();
   }
+  // The balancer; in balance_blocks.cc. kAlreadyExists, BALANCER_RUNNING: another run's driver is there.
+  absl::StatusOr<v1::BalanceResponse> Balance(const v1::BalanceRequest& request);
+  void SetBalancerBandwidth(uint64_t bytes_per_second);
+  // What heartbeats tell; 0: as DataNodes are configured. Thread-safe.
+  uint64_t balancer_bandwidth() const { return balancer_bandwidth_.load(std::memory_order_relaxed); }
   // Once every repair_interval: dead nodes, scans, repairs, commands.
   void Tick();
 
@@ -107,6 +115,21 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void Act(const Judged& judged, bool asking);
   void JudgeNow(const std::vector<BlockId>& blocks, bool asking);
   void AskExpected(const Judged& judged);
+  // An operator who pauses the freeing of what was deleted wants no bytes to go. Bad replicas go all the same: their places are needed.
+  static absl::StatusOr<bool> DeletesArePaused(const ReadView& view);
+  absl::Status CheckBalance(const v1::BalanceRequest& request) const;
+  void FollowBalance();
+  void BalanceSoon();
+  void BalanceStep();
+  bool HasRoomForMove(const std::string& datanode_uuid) const;
+  size_t MostMoves() const;
+  void StartMoves(const BalanceRun::Look& look);
+  bool MayMove(const Judged& judged) const;
+  void StartMove(const Judged& judged, const BalanceRun::Look& look, const std::vector<PlacementNode>& nodes);
+  void FollowMove(const Judged& judged);
+  void OnMovesOver(const std::vector<BalanceMove>& moves);
+  void OnNodeDied(const std::string& datanode_uuid);
+  void PublishBalancerBandwidth();
   // A round of looks at what is to be copied, in steps that are short whatever there is of blocks and nodes.
   void BeginRepairs();
   void RepairStep();
@@ -204,6 +227,11 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   absl::btree_map<std::string, size_t> repair_node_at_;  // By uuid.
   size_t looked_ = 0, started_repairs_ = 0;
   bool repairing_ = false;  // A step is posted.
+  BalanceMoves moves_;
+  std::optional<BalanceRun> balance_;  // The last one, until the next: its driver may still ask what became of it.
+  bool balancing_ = false;             // A step is posted.
+  uint64_t set_balancer_bandwidth_ = 0;
+  std::atomic<uint64_t> balancer_bandwidth_ = 0;
 
   absl::btree_map<std::string, NodeDrain> drains_;                // By uuid.
   absl::btree_set<std::string> ending_;                           // Whose end of a drain or maintenance is being written.

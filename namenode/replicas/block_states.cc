@@ -57,11 +57,22 @@ size_t CountedNodes(const BlockEvidence& evidence, const std::set<size_t>& gone)
   return nodes.size();
 }
 
-// Of good replicas the one that is missed least: a second one on its node, then one on the most crowded rack,
+// Whether those that would be left are on as many racks as with it.
+bool KeepsRacks(const BlockEvidence& evidence, const std::set<size_t>& gone, size_t without) {
+  std::set<std::string> with, left;
+  for (size_t i = 0; i < evidence.replicas.size(); ++i) {
+    if (gone.contains(i) || !IsGood(evidence.replicas[i], *evidence.record)) continue;
+    with.insert(evidence.replicas[i].standing->rack);
+    if (i != without) left.insert(evidence.replicas[i].standing->rack);
+  }
+  return left.size() == with.size();
+}
+
+// Of good replicas the one that is missed least: one that leaves, a second one on its node, then one on the most crowded rack,
 // then the fullest storage.
 std::optional<size_t> LeastMissed(const BlockEvidence& evidence, const std::set<size_t>& gone) {
   std::optional<size_t> best;
-  std::tuple<size_t, size_t, uint64_t, uint64_t> best_rank;
+  std::tuple<bool, size_t, size_t, uint64_t, uint64_t> best_rank;
   for (size_t i = 0; i < evidence.replicas.size(); ++i) {
     const ReplicaEvidence& replica = evidence.replicas[i];
     if (gone.contains(i) || !IsGood(replica, *evidence.record) || !Stays(*replica.standing)) continue;
@@ -75,7 +86,9 @@ std::optional<size_t> LeastMissed(const BlockEvidence& evidence, const std::set<
       on_node += other.standing->datanode_uuid == replica.standing->datanode_uuid;
       on_rack += other.standing->rack == replica.standing->rack;
     }
-    const auto rank = std::make_tuple(on_node, on_rack, UINT64_MAX - replica.standing->remaining_bytes, replica.row.storage.value());
+    const bool leaves = evidence.leaving == replica.row.storage && KeepsRacks(evidence, gone, i);
+    const auto rank =
+        std::make_tuple(leaves, on_node, on_rack, UINT64_MAX - replica.standing->remaining_bytes, replica.row.storage.value());
     if (best && rank <= best_rank) continue;
     best = i;
     best_rank = rank;

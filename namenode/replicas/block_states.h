@@ -35,6 +35,7 @@ struct BlockEvidence {
   uint32_t maintenance_minimum = 1;  // Copies that must be live while others are in maintenance.
   uint32_t min_replication = 1;      // Copies that the last block of an open file needs where its nodes stay.
   size_t racks = 1;                  // That there are; on one of several is not enough.
+  std::optional<StorageNumber> leaving;  // The balancer moves the copy there away: of too many it goes first, unless racks would be lost.
 };
 
 enum class GoReason : uint8_t { kGarbage, kCorrupt, kStale, kExcess };

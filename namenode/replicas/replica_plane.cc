@@ -308,6 +308,7 @@ void Core::Heartbeat(const v1::HeartbeatRequest& request, api::Done<v1::Heartbea
   response.set_next_generation_stamp(next_stamp_.load());
   response.set_register_again(new_storages);
   response.set_newest_key_id(newest_key_);
+  response.set_balancer_bytes_per_second(blocks_->balancer_bandwidth());
   done(std::move(response));
 }
 
@@ -498,12 +499,10 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
  public:
   explicit ReplicaPlaneImpl(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
-  void Register(api::CallContext context, v1::RegisterRequest request, api::Done<v1::RegisterResponse> done) override {
-    static_cast<void>(context);
+  void Register(api::CallContext, v1::RegisterRequest request, api::Done<v1::RegisterResponse> done) override {
     core_->Register(std::move(request), std::move(done));
   }
-  void Heartbeat(api::CallContext context, v1::HeartbeatRequest request, api::Done<v1::HeartbeatResponse> done) override {
-    static_cast<void>(context);
+  void Heartbeat(api::CallContext, v1::HeartbeatRequest request, api::Done<v1::HeartbeatResponse> done) override {
     core_->Heartbeat(request, std::move(done));
   }
   void CommitBlockRecovery(api::CallContext context, v1::CommitBlockRecoveryRequest request,
@@ -566,6 +565,13 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
           return blocks.BadBlocks(request.kind(), BlockId(request.start_after()), PageLimit(request.limit(), kMostListed));
         },
         std::move(done));
+  }
+  void Balance(v1::BalanceRequest request, Done<v1::BalanceResponse> done) override {
+    core_->AskBlocks<v1::BalanceResponse>([request = std::move(request)](BlockManager& blocks) { return blocks.Balance(request); },
+                                          std::move(done));
+  }
+  void SetBalancerBandwidth(uint64_t bytes_per_second) override {
+    core_->PostToBlocks([bytes_per_second](BlockManager& blocks) { blocks.SetBalancerBandwidth(bytes_per_second); });
   }
   Figures figures() const override { return core_->figures(); }
   void FillReport(v1::ClusterReportResponse* report) override { core_->FillReport(report); }

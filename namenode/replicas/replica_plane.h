@@ -79,6 +79,8 @@ class ReplicaPlane : public api::DatanodeNamenode {
     absl::Duration drain_interval = absl::Seconds(5);  // Between looks at what a node that drains still holds.
     std::shared_ptr<const HostList> hosts;             // Null: everyone may come.
     std::shared_ptr<const RackTable> racks;            // Null: as DataNodes say.
+    uint64_t balancer_bytes_per_second = 100 << 20;    // What DataNodes are taken to use for the balancer, unless told otherwise.
+    size_t balancer_moves_per_node = 4;                // At once, unless a run says otherwise.
     // Hears the host of each DataNode that registers. May be null; must be quick.
     std::function<void(const std::string& host)> on_host;
     bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
@@ -105,6 +107,10 @@ class ReplicaPlane : public api::DatanodeNamenode {
     uint64_t recovering_blocks = 0;
     absl::Duration oldest_recovery = absl::ZeroDuration();
     bool unknown_replicas_kept = false;
+    uint64_t moves_in_flight = 0;  // The balancer's.
+    uint64_t moved_replicas = 0;   // Since the start, as the next two.
+    uint64_t moved_bytes = 0;
+    uint64_t failed_moves = 0;
     absl::Duration oldest_repair = absl::ZeroDuration();
     absl::Duration oldest_invalidation = absl::ZeroDuration();
   };
@@ -189,6 +195,10 @@ class ReplicaPlane : public api::DatanodeNamenode {
   // How a block fares, for fsck; may block on a disk read.
   virtual absl::StatusOr<v1::FsckBlock> Inspect(BlockId id, const v1::BlockRecord& record, bool with_replicas) = 0;
   virtual void ListBadBlocks(v1::ListBadBlocksRequest request, Done<v1::ListBadBlocksResponse> done) = 0;
+
+  // Begins, keeps alive, or stops a run of the balancer; see balance_run.h.
+  virtual void Balance(v1::BalanceRequest request, Done<v1::BalanceResponse> done) = 0;
+  virtual void SetBalancerBandwidth(uint64_t bytes_per_second) { static_cast<void>(bytes_per_second); }
 
   virtual Figures figures() const { return {}; }
   virtual void FillReport(v1::ClusterReportResponse* report) = 0;

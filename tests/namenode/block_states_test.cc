@@ -244,5 +244,25 @@ TEST(HoldsBack, WhoMayHaveAcknowledgedBytesOfABlockThatIsNotCommittedIsNotLetGo)
   EXPECT_TRUE(holds(Evidence(record, {writing, leaving})));
 }
 
+TEST(JudgeBlock, OfTooManyTheOneThatTheBalancerMovesAwayGoesUnlessARackWouldBeLost) {
+  std::vector<ReplicaEvidence> replicas = {Counting(1), Counting(2), Counting(3)};
+  replicas[0].standing->remaining_bytes = 10;  // Would go otherwise.
+  BlockEvidence evidence = Evidence(Committed(2), replicas);
+  evidence.leaving = StorageNumber(2);
+  BlockVerdict verdict = JudgeBlock(evidence);
+  ASSERT_EQ(verdict.go.size(), 1u);
+  EXPECT_EQ(verdict.go[0].storage, StorageNumber(2));
+  EXPECT_EQ(verdict.go[0].reason, GoReason::kExcess);
+
+  evidence.replicas[1].standing->rack = "/other";  // Meanwhile the only one there.
+  verdict = JudgeBlock(evidence);
+  ASSERT_EQ(verdict.go.size(), 1u);
+  EXPECT_EQ(verdict.go[0].storage, StorageNumber(1));
+
+  evidence.replicas[1].standing->rack = "/r";
+  evidence.record->set_replication(3);  // Not one too many: it stays until the new copy counts.
+  EXPECT_TRUE(JudgeBlock(evidence).go.empty());
+}
+
 }  // namespace
 }  // namespace cairn::namenode

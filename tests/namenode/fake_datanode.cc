@@ -67,6 +67,13 @@ v1::RegisterRequest FakeDatanode::Registration() const {
     statistics->set_state(v1::HEALTHY);
     statistics->set_remaining_bytes(remaining_bytes);
     statistics->set_capacity_bytes(remaining_bytes);
+    if (capacity_bytes == 0) continue;
+    uint64_t used = 0;
+    if (const auto map = maps_.find(storage); map != maps_.end())
+      for (const auto& [block, replica] : map->second) used += replica.length;
+    statistics->set_capacity_bytes(capacity_bytes);
+    statistics->set_used_bytes(used);
+    statistics->set_remaining_bytes(capacity_bytes - std::min(capacity_bytes, used));
   }
   return request;
 }

@@ -74,6 +74,7 @@ class FakeDatanode {
   std::string host = "host";
   std::string rack;
   uint64_t remaining_bytes = uint64_t{1} << 40;
+  uint64_t capacity_bytes = 0;  // Of each volume. Not 0: used and remaining bytes are those of its replicas' lengths.
   uint64_t highest_block_id = 0;
   std::string cluster_id;
   size_t range_size = 3;    // Replicas of one range.

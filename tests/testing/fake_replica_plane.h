@@ -69,6 +69,7 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
   void ListNodeBlockers(v1::ListNodeBlockersRequest, Done<v1::ListNodeBlockersResponse> done) override { done(Unsupported()); }
   absl::StatusOr<v1::FsckBlock> Inspect(BlockId, const v1::BlockRecord&, bool) override { return Unsupported(); }
   void ListBadBlocks(v1::ListBadBlocksRequest, Done<v1::ListBadBlocksResponse> done) override { done(Unsupported()); }
+  void Balance(v1::BalanceRequest, Done<v1::BalanceResponse> done) override { done(Unsupported()); }
   static absl::Status Unsupported() { return MakeError(ErrorKind::kUnsupported, "no DataNodes are kept here"); }
   void Stop(absl::AnyInvocable<void()> then) override { then(); }
 
