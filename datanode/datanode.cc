@@ -47,11 +47,13 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.transfer.socket_timeout = config.GetDuration("dfs.client.socket-timeout");
   options.transfer.write_timeout = config.GetDuration("dfs.datanode.socket.write.timeout");
   options.transfer.keep_alive = config.GetDuration("dfs.datanode.socket.reuse.keepalive");
+  options.transfer.balance_bytes_per_second = config.GetBytes("dfs.datanode.balance.bandwidthPerSec");
   options.transfer.sync_on_close = config.GetBool("dfs.datanode.synconclose");
 
   options.lanes.heartbeat.interval = config.GetDuration("dfs.heartbeat.interval");
   options.lanes.report.walk_period = config.GetDuration("cairn.datanode.walk.interval");
   options.lanes.command.max_backlog = static_cast<uint64_t>(config.GetInt("cairn.datanode.delete.backlog"));
+  options.lanes.command.max_moves = static_cast<size_t>(config.GetInt("dfs.datanode.balance.max.concurrent.moves"));
   options.storage.scanner.period = config.GetDuration("dfs.datanode.scan.period.hours");
   options.storage.scanner.bytes_per_second = config.GetBytes("dfs.block.scanner.volume.bytes.per.second");
   options.stale_after = config.GetDuration("dfs.namenode.stale.datanode.interval");
@@ -158,6 +160,7 @@ void Datanode::StartLanes() {
   callbacks.transfer = [this](v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
     Transfer(std::move(command), std::move(done));
   };
+  callbacks.balance_bandwidth = [this](uint64_t bytes_per_second) { transfer_->SetBalanceBandwidth(bytes_per_second); };
   callbacks.recover = [this](v1::CommandDown::Recover command, CommandLane::RecoverDone done) {
     recoveries_->Recover(std::move(command), std::move(done));
   };
@@ -215,6 +218,7 @@ void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {
   info->set_pending_deletion_bytes(storage_.store->pending_deletion_bytes());
   info->set_unacknowledged_events(events_->kept());
   info->set_recoveries(recoveries_->running());
+  info->set_balancer_bytes_per_second(transfer_->balance_bandwidth());
   if (!lanes_made_.load(std::memory_order_acquire)) return;
   info->set_registered(lanes_->registered());
   info->set_command_queue(lanes_->command().queued());
@@ -236,6 +240,10 @@ void Datanode::Transfer(v1::CommandDown::Transfer command, CommandLane::Transfer
   request.token = command.token();
   request.traffic_class = command.traffic_class();
   request.deadline = env_->clock().Now() + kTransferBudget;
+  if (request.traffic_class == v1::BALANCING) {  // At its pace, shared with the other moves.
+    const double seconds = static_cast<double>(command.block().length_bytes()) / static_cast<double>(transfer_->balance_bandwidth());
+    request.deadline = request.deadline + absl::Seconds(2 * seconds * static_cast<double>(options_.lanes.command.max_moves));
+  }
   for (const v1::StorageLocation& target : command.targets()) {
     request.targets.push_back(transfer::MakeTarget(target.datanode()));
     request.storage_uuids.push_back(target.storage_uuid());

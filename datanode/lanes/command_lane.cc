@@ -9,6 +9,13 @@
 #include "common/log.h"
 
 namespace cairn::datanode {
+namespace {
+
+bool IsMove(const v1::CommandDown& command) {
+  return command.kind_case() == v1::CommandDown::kTransfer && command.transfer().traffic_class() == v1::BALANCING;
+}
+
+}  // namespace
 
 class CommandLane::Handler : public api::MessageHandler<v1::CommandDown> {
  public:
@@ -94,7 +101,7 @@ void CommandLane::OnClosed(uint64_t stream, const absl::Status& status) {
 void CommandLane::GrantCredit(bool all) {
   if (sink_ == nullptr) return;
   const uint64_t invalidations_out = granted_invalidations_ + reclaim_.size();
-  const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + verifications_ + recoveries_;
+  const uint64_t commands_out = granted_commands_ + control_.size() + repair_.size() + transfers_ + moves_ + verifications_ + recoveries_;
   const bool long_backlog = store_->deletion_backlog() >= options_.max_backlog;
   if (long_backlog && backlog_timer_ == 0) {
     backlog_timer_ = executor_->PostAt(executor_->clock().Now() + options_.backlog_check, [this] {
@@ -207,17 +214,18 @@ bool CommandLane::StepControl() {
 
 bool CommandLane::StepRepair() {
   // The end of one that runs comes back here. Until then kinds do not wait for one another: a recovery, on which a file's close hangs, not
-  // for copies that take minutes.
-  const auto busy = [this](v1::CommandDown::KindCase kind) {
-    if (kind == v1::CommandDown::kTransfer) return transfers_ >= options_.max_transfers;
-    if (kind == v1::CommandDown::kRecover) return recoveries_ >= options_.max_recoveries;
+  // for copies that take minutes; nor a repair for what the balancer moves, which has all the time.
+  const auto busy = [this](const v1::CommandDown& command) {
+    if (IsMove(command)) return moves_ >= options_.max_moves;
+    if (command.kind_case() == v1::CommandDown::kTransfer) return transfers_ >= options_.max_transfers;
+    if (command.kind_case() == v1::CommandDown::kRecover) return recoveries_ >= options_.max_recoveries;
     return verifications_ >= 1;
   };
   for (auto waiting = repair_.begin(); waiting != repair_.end(); ++waiting) {
     bool voided = false;
     if (!Ready(Epoch(waiting->command.epoch()), &voided)) return false;
     const bool is_void = voided || !ForUs(waiting->command);
-    if (!is_void && busy(waiting->command.kind_case())) continue;
+    if (!is_void && busy(waiting->command)) continue;
     v1::CommandDown command = std::move(waiting->command);
     repair_.erase(waiting);
     if (is_void) {
@@ -251,9 +259,10 @@ void CommandLane::Execute(v1::CommandDown command) {
   switch (command.kind_case()) {
     case v1::CommandDown::kTransfer: {
       const uint64_t id = command.transfer().command_id();
-      ++transfers_;
-      callbacks_.transfer(std::move(*command.mutable_transfer()), [this, mailbox = mailbox_, id](absl::Status status) {
-        mailbox->Post([this, id, status = std::move(status)] { FinishTransfer(id, status); });
+      const bool move = IsMove(command);
+      ++(move ? moves_ : transfers_);
+      callbacks_.transfer(std::move(*command.mutable_transfer()), [this, mailbox = mailbox_, id, move](absl::Status status) {
+        mailbox->Post([this, id, move, status = std::move(status)] { FinishTransfer(id, move, status); });
       });
       return;
     }
@@ -272,8 +281,8 @@ void CommandLane::Execute(v1::CommandDown command) {
   }
 }
 
-void CommandLane::FinishTransfer(uint64_t command_id, const absl::Status& status) {
-  --transfers_;
+void CommandLane::FinishTransfer(uint64_t command_id, bool move, const absl::Status& status) {
+  --(move ? moves_ : transfers_);
   if (!status.ok()) log::Info("transfer {} failed: {}", command_id, std::string(status.message()));
   Outcome(command_id, status);
   StepSoon();

@@ -31,6 +31,7 @@ class CommandLane {
     uint32_t invalidations = 8192;  // Credit, and so the bound of the reclaim queue.
     uint32_t commands = 64;         // Of the other two together.
     size_t max_transfers = 2;       // At a time. dfs.namenode.replication.max-streams is the NameNode's side of it.
+    size_t max_moves = 4;           // For the balancer, at a time, beside these. dfs.datanode.balance.max.concurrent.moves.
     size_t max_recoveries = 4;      // At a time.
     size_t invalidations_per_step = 64;
     uint64_t max_backlog = 200'000;  // cairn.datanode.delete.backlog: files that wait to be unlinked, beyond which no more are taken.
@@ -87,7 +88,7 @@ class CommandLane {
   void Execute(v1::CommandDown command);
   void StartVerify(const v1::CommandDown::Verify& verify);
   void Outcome(uint64_t command_id, const absl::Status& status);
-  void FinishTransfer(uint64_t command_id, const absl::Status& status);
+  void FinishTransfer(uint64_t command_id, bool move, const absl::Status& status);
   void StartRecovery(v1::CommandDown::Recover recover);
   static uint64_t IdOf(const v1::CommandDown& command);
   bool ForUs(const v1::CommandDown& command) const { return command.incarnation() == identity_.incarnation.value(); }
@@ -120,6 +121,7 @@ class CommandLane {
   std::deque<Waiting> repair_;
   std::deque<Invalidation> reclaim_;
   size_t transfers_ = 0;
+  size_t moves_ = 0;
   size_t verifications_ = 0;
   size_t recoveries_ = 0;
   bool step_posted_ = false;

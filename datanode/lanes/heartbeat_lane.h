@@ -27,6 +27,8 @@ class HeartbeatLane {
   HeartbeatLane(Options options, LaneIdentity identity, Executor* executor, api::DatanodeNamenode* namenode, Fill fill,
                 RegistrationRequests* registration, Watchdog* watchdog);
 
+  // Before Start: called, on the executor, with each answer's word on the balancer's bandwidth.
+  void SetBandwidthObserver(absl::AnyInvocable<void(uint64_t bytes_per_second)> observer) { on_bandwidth_ = std::move(observer); }
   // The first heartbeat leaves at once. Later calls only change the interval (zero: as it is).
   void Start(absl::Duration interval);
   void Close() { mailbox_->Close(); }
@@ -58,6 +60,7 @@ class HeartbeatLane {
   std::atomic<int64_t> answered_at_ns_{-1};  // Since the clock's start.
   // Of the executor.
   Fill fill_;
+  absl::AnyInvocable<void(uint64_t)> on_bandwidth_;
   absl::Duration interval_;
   bool started_ = false;
   SteadyTime next_;

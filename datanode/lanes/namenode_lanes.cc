@@ -39,6 +39,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
   };
   heartbeat_ = std::make_unique<HeartbeatLane>(options.heartbeat, options.identity, heartbeat_executor_.get(), channels.heartbeat,
                                                std::move(fill), registration_.get(), watchdog_.get());
+  heartbeat_->SetBandwidthObserver(std::move(callbacks.balance_bandwidth));
   report_ = std::make_unique<ReportLane>(options.report, options.identity, report_executor_.get(), channels.report, store, events,
                                          env->NewRandom(), registration_.get(), watchdog_.get());
   report_->SetLatencyObserver(std::move(callbacks.report_applied));

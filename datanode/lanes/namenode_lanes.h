@@ -44,6 +44,7 @@ class NamenodeLanes {
     absl::AnyInvocable<void(std::string reason)> shutdown;
     absl::AnyInvocable<void(absl::Status)> refused;
     absl::AnyInvocable<void(absl::Status)> other_cluster;  // This node can only end.
+    absl::AnyInvocable<void(uint64_t)> balance_bandwidth;  // Bytes per second; 0: as configured. With each heartbeat's answer.
     std::function<void(absl::Duration)> report_applied;    // May be empty; see ReportLane::SetLatencyObserver.
   };
 

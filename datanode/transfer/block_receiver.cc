@@ -17,6 +17,7 @@ using hdfs::OpWriteBlockProto;
 
 constexpr size_t kMaxBytesPerWrite = 4 << 20;
 constexpr size_t kMaxPacketsPerWrite = 64;
+constexpr absl::Duration kLongestPause = absl::Seconds(5);  // Of the balancer's pace: its sender keeps to one, too.
 constexpr uint32_t kMinBytesPerChecksum = 64;
 constexpr uint32_t kMaxBytesPerChecksum = 1 << 20;
 // From this length on the replica is synced while the nodes downstream still sync theirs, at the price of a second, small sync.
@@ -257,8 +258,11 @@ Awaitable<absl::Status> BlockReceiver::Receive() {
     const bool room = co_await window_.WaitForRoom();
     if (!room) continue;  // The sender is being told why.
     const bool last = packet->header().last_in_block;
+    const uint64_t bytes = packet->header().data_length;
     Take(std::move(*packet));
     if (last) co_return absl::OkStatus();
+    if (op_.cairntrafficclass() == v1::BALANCING)
+      co_await context_->balance_pace.Wait(executor_, owner_, bytes, executor_->clock().Now() + kLongestPause);
   }
 }
 

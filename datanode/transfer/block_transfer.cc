@@ -14,6 +14,8 @@
 namespace cairn::datanode {
 namespace {
 
+constexpr size_t kPacedPacketBytes = 128 << 10;  // So that a slow pace is an even one, and no receiver takes the pauses for silence.
+
 hdfs::OpWriteBlockProto MakeOperation(const TransferContext& context, const TransferRequest& request, const ReplicaReader& replica) {
   const ReplicaDescription& description = replica.description();
   hdfs::OpWriteBlockProto op;
@@ -68,7 +70,11 @@ Awaitable<absl::Status> TransferBlock(TransferContext* context, TaskGroup* owner
   std::vector<std::span<const char>> parts(1, std::span<const char>(operation));
   absl::Status status = co_await connection->Write(std::move(parts), connect_by);
   if (status.ok()) {
-    ReplicaStream stream(context, executor, connection.get(), replica.get(), context->options.transfer_packet_bytes, true);
+    const bool paced = request.traffic_class == v1::BALANCING;
+    const size_t packet_bytes =
+        paced ? std::min(context->options.transfer_packet_bytes, kPacedPacketBytes) : context->options.transfer_packet_bytes;
+    ReplicaStream stream(context, executor, connection.get(), replica.get(), packet_bytes, true);
+    if (paced) stream.SetPace(&context->balance_pace, owner);
     status = co_await stream.Send(0, replica->length(), request.deadline);
   }
   // A target that refuses says why, and may have done so while we were sending.

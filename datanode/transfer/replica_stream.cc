@@ -38,6 +38,7 @@ Awaitable<absl::Status> ReplicaStream::Send(uint64_t start, uint64_t end, Steady
   int64_t seqno = 0;
   for (uint64_t offset = start; offset < end; ++seqno) {
     const uint64_t packet_end = std::min(offset + packet_bytes_, end);
+    if (pace_ != nullptr) co_await pace_->Wait(executor_, owner_, packet_end - offset, deadline);
     const absl::Status sent = co_await SendPacket(seqno, offset, packet_end, deadline);
     CO_RETURN_IF_ERROR(sent);
     offset = packet_end;

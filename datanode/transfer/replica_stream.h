@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/env/network.h"
+#include "common/task_group.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/transfer/transfer_context.h"
 
@@ -21,6 +22,11 @@ class ReplicaStream {
   // `packet_bytes` is rounded to whole chunks. Without `checksums` packets carry none (type NULL).
   ReplicaStream(TransferContext* context, Executor* executor, Connection* to, ReplicaReader* replica, size_t packet_bytes, bool checksums);
 
+  // From now on no faster than that, which is given up for when `owner` stops. Both outlive this.
+  void SetPace(BalancePace* pace, const TaskGroup* owner) {
+    pace_ = pace;
+    owner_ = owner;
+  }
   // Packets for [start, end), numbered from 0, then the empty last one. `start` is a multiple of the chunk size, `end` is one or the
   // replica's length. No packet waits beyond `deadline`, nor longer than the write timeout.
   Awaitable<absl::Status> Send(uint64_t start, uint64_t end, SteadyTime deadline);
@@ -38,6 +44,8 @@ class ReplicaStream {
   const uint64_t chunk_bytes_;
   const uint64_t packet_bytes_;
   const bool with_checksums_;
+  BalancePace* pace_ = nullptr;
+  const TaskGroup* owner_ = nullptr;
   uint64_t end_ = 0;
   std::string checksums_;  // Of chunks from first_chunk_ on.
   uint64_t first_chunk_ = 0;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -17,6 +18,7 @@
 #include "common/mutex.h"
 #include "common/transfer/ops.h"
 #include "datanode/storage/block_store.h"
+#include "datanode/transfer/balance_pace.h"
 #include "datanode/transfer/token_verifier.h"
 
 namespace cairn::datanode {
@@ -37,6 +39,7 @@ struct TransferOptions {
   absl::Duration keep_alive = absl::Seconds(4);        // dfs.datanode.socket.reuse.keepalive: for another operation after a read.
   absl::Duration linger = absl::Seconds(2);            // How long a stream that failed waits for its sender to take the bad news.
   uint64_t block_capacity = 1 << 30;                   // cairn.block.max-size
+  uint64_t balance_bytes_per_second = 100 << 20;       // dfs.datanode.balance.bandwidthPerSec
   bool sync_on_close = true;                           // dfs.datanode.synconclose, for writers that do not say.
 };
 
@@ -68,12 +71,14 @@ class ServedPool {
 
 // What every part of a transfer needs. Outlives all of them; all that it points to is thread-safe.
 struct TransferContext {
+  explicit TransferContext(TransferOptions of) : options(std::move(of)), balance_pace(options.balance_bytes_per_second) {}
   TransferOptions options;
   BlockStore* store = nullptr;
   Network* network = nullptr;
   const TokenVerifier* tokens = nullptr;
   ServedPool pool;
   TransferCounters counters;
+  BalancePace balance_pace;
 };
 
 // The block is of our pool (kRetriable while there is none), and the token of `header` is for `stamp` and for one of `modes` (bits of

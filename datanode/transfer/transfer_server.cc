@@ -27,8 +27,8 @@ struct Countdown {
 
 }  // namespace
 
-TransferServer::TransferServer(Env* env, BlockStore* store, const TokenVerifier* tokens, TransferOptions options) : env_(env) {
-  context_.options = std::move(options);
+TransferServer::TransferServer(Env* env, BlockStore* store, const TokenVerifier* tokens, TransferOptions options)
+    : env_(env), context_(std::move(options)) {
   context_.pool.Set(context_.options.pool_id);
   context_.store = store;
   context_.network = &env->network();

@@ -33,6 +33,10 @@ class TransferServer {
   // The pool whose blocks are served from now on; until then every operation is told to come again. From any thread.
   void SetPool(std::string pool_id) { context_.pool.Set(std::move(pool_id)); }
 
+  // What goes in and out for the balancer from now on; 0: as in the options. From any thread.
+  void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second); }
+  uint64_t balance_bandwidth() const { return context_.balance_pace.bytes_per_second(); }
+
   // Copies a replica of ours; `done` is called once, on one of our executors. kCancelled after Stop. From any thread.
   void Transfer(TransferRequest request, absl::AnyInvocable<void(absl::Status)> done);
 

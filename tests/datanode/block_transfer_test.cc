@@ -15,8 +15,10 @@ class BlockTransferTest : public TransferTest {
  protected:
   BlockTransferTest() : TransferTest(4) {}
 
-  absl::Status Copy(size_t from, const std::vector<size_t>& to, absl::Duration limit = absl::Minutes(10)) {
+  absl::Status Copy(size_t from, const std::vector<size_t>& to, absl::Duration limit = absl::Minutes(10),
+                    v1::TrafficClass traffic_class = v1::REPAIR) {
     TransferRequest request;
+    request.traffic_class = traffic_class;
     request.block = block_;
     request.stamp = stamp_;
     for (const size_t i : to) request.targets.push_back(node(i).AsTarget());
@@ -56,6 +58,34 @@ TEST_F(BlockTransferTest, ADeadTargetCostsOnlyWhatIsBehindIt) {
   EXPECT_FALSE(node(3).store->Describe(block_).has_value());
   const absl::Status dead = Copy(0, {2});
   EXPECT_NE(std::string(dead.message()).find(node(2).link()), std::string::npos) << dead;
+}
+
+TEST_F(BlockTransferTest, WhatTheBalancerMovesKeepsToItsPaceOnBothSidesAndRepairsDoNot) {
+  TransferOptions options;
+  options.balance_bytes_per_second = 1 << 20;
+  StartNodes(options);
+  const std::string data = Pattern(4 << 20);
+  WriteBlock({0}, data);
+  const auto took = [&](v1::TrafficClass traffic_class) {
+    const SteadyTime begin = world().Now();
+    const absl::Status copied = Copy(0, {1}, absl::Minutes(10), traffic_class);
+    EXPECT_TRUE(copied.ok()) << copied;
+    ExpectReplica(1, ReplicaState::kFinalized, data);
+    node(1).store->Invalidate(node(1).store->Statistics()[0].storage_uuid(), block_, stamp_, 1, [] { return false; });
+    return world().Now() - begin;
+  };
+  EXPECT_LT(took(v1::REPAIR), absl::Seconds(1));
+  const absl::Duration paced = took(v1::BALANCING);
+  EXPECT_GE(paced, absl::Seconds(3.5));
+  EXPECT_LE(paced, absl::Seconds(5));
+  // The receiver has a pace of its own.
+  node(0).server->SetBalanceBandwidth(1 << 30);
+  node(1).server->SetBalanceBandwidth(2 << 20);
+  const absl::Duration received = took(v1::BALANCING);
+  EXPECT_GE(received, absl::Seconds(1.5));
+  EXPECT_LE(received, absl::Seconds(3));
+  node(1).server->SetBalanceBandwidth(0);
+  EXPECT_GE(took(v1::BALANCING), absl::Seconds(3.5));
 }
 
 TEST_F(BlockTransferTest, IsBoundedInTime) {

@@ -310,6 +310,32 @@ TEST_F(LanesTest, TransfersAreBoundedAndAnsweredWhenTheyEnd) {
   EXPECT_EQ(outcomes[1].message(), "target is gone");
 }
 
+TEST_F(LanesTest, MovesOfTheBalancerAreBoundedApartAndNoRepairWaitsForThem) {
+  Start();
+  for (uint64_t id = 1; id <= 6; ++id) {
+    v1::CommandDown command = Command(v1::REPAIR_WORK);
+    command.mutable_transfer()->set_command_id(id);
+    command.mutable_transfer()->set_traffic_class(v1::BALANCING);
+    namenode_.commands.back()->Say(command);
+  }
+  v1::CommandDown repair = Command(v1::REPAIR_WORK);
+  repair.mutable_transfer()->set_command_id(7);
+  repair.mutable_transfer()->set_traffic_class(v1::REPAIR);
+  namenode_.commands.back()->Say(repair);
+  Run();
+  ASSERT_THAT(transfers_, SizeIs(5));  // Four moves, and the repair that came behind all of them.
+  EXPECT_EQ(transfers_[4].first.command_id(), 7u);
+  EXPECT_EQ(lanes_->command().queued(), 2u);
+  transfers_[4].second(absl::OkStatus());
+  Run();
+  EXPECT_THAT(transfers_, SizeIs(5));  // Its place is no move's.
+  transfers_[0].second(absl::OkStatus());
+  Run();
+  ASSERT_THAT(transfers_, SizeIs(6));
+  EXPECT_EQ(transfers_[5].first.command_id(), 5u);
+  EXPECT_EQ(lanes_->command().queued(), 1u);
+}
+
 TEST_F(LanesTest, RecoveriesAreBoundedAndDoNotWaitForTransfers) {
   Start();
   for (uint64_t id = 1; id <= 3; ++id) {
