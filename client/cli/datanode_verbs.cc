@@ -49,6 +49,11 @@ std::string DatanodeInfoText(const v1::GetDatanodeInfoResponse& info) {
   return text;
 }
 
+absl::StatusOr<HostPort> ParseDatanode(const std::string& typed) {
+  absl::StatusOr<HostPort> address = ParseHostPort(typed);
+  return address.ok() ? address : ParseHostPort(fmt::format("{}:{}", typed, kDefaultPort));
+}
+
 std::vector<Verb> DatanodeVerbs(AskDatanode ask) {
   std::vector<Verb> verbs(1);
   verbs[0].name = "getDatanodeInfo";
@@ -58,8 +63,7 @@ std::vector<Verb> DatanodeVerbs(AskDatanode ask) {
   verbs[0].most = 1;
   verbs[0].run = [ask = std::move(ask)](Shell* shell, const Arguments& arguments) {
     const std::string& typed = arguments.values[0];
-    absl::StatusOr<HostPort> address = ParseHostPort(typed);
-    if (!address.ok()) address = ParseHostPort(fmt::format("{}:{}", typed, kDefaultPort));
+    const absl::StatusOr<HostPort> address = ParseDatanode(typed);
     if (!address.ok()) {
       *shell->err << fmt::format("getDatanodeInfo: {}: {}\n", typed, std::string(address.status().message()));
       return kUsage;

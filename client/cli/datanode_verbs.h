@@ -14,6 +14,9 @@ namespace cairn::cli {
 // Asks a DataNode for what it is and does; blocks.
 using AskDatanode = std::function<absl::StatusOr<v1::GetDatanodeInfoResponse>(const HostPort& datanode)>;
 
+// "host" or "host:port" of a DataNode's admin port, which is 9868 unless given.
+absl::StatusOr<HostPort> ParseDatanode(const std::string& typed);
+
 // The verbs of dfsadmin that go to one DataNode's admin port: -getDatanodeInfo <host[:port]>.
 std::vector<Verb> DatanodeVerbs(AskDatanode ask);
 

@@ -16,6 +16,8 @@
 
 #include "cairn/file_system.h"
 #include "client/cli/admin_call.h"
+#include "client/cli/balancer.h"
+#include "client/cli/balancer_bandwidth.h"
 #include "client/cli/cli_options.h"
 #include "client/cli/datanode_verbs.h"
 #include "client/cli/debug_verbs.h"
@@ -52,6 +54,7 @@ constexpr char kHelp[] = R"(usage: cairn [-fs cairn://host:port] [-conf FILE] [-
   dfs         files and directories: cairn dfs -help
   dfsadmin    the cluster: cairn dfsadmin -help
   fsck        the health of files: cairn fsck -help
+  balancer    moves replicas from full DataNodes to empty ones: cairn balancer -help
   debug       what only trouble calls for: cairn debug -help
   namespace   check|dump|compact DIR
               looks at a namespace that no NameNode has open, or compacts it
@@ -110,7 +113,7 @@ std::vector<Verb> DfsVerbs() {
 }
 
 bool OnlyAsksForHelp(const std::vector<std::string>& words) {
-  if (words.size() < 2) return true;
+  if (words.size() < 2) return words[0] != "balancer";
   return words[1] == "-help" || words[1] == "--help" || words[1] == "-usage" || words[1] == "--usage";
 }
 
@@ -135,7 +138,7 @@ int Run(std::vector<std::string> words) {
   }
   if (rest[0] == "minicluster") return RunBeside(rest, "cairn-minicluster", "CAIRN_MINICLUSTER");
   if (rest[0] == "namespace") return RunBeside(rest, "cairn-namespace", "CAIRN_NAMESPACE");
-  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin" && rest[0] != "debug" && rest[0] != "fsck") {
+  if (rest[0] != "dfs" && rest[0] != "fs" && rest[0] != "dfsadmin" && rest[0] != "debug" && rest[0] != "fsck" && rest[0] != "balancer") {
     std::cerr << fmt::format("cairn: unknown command '{}'\n{}", rest[0], kHelp);
     return kUsage;
   }
@@ -237,9 +240,16 @@ int Run(std::vector<std::string> words) {
         [&env, &shell](const HostPort& datanode, v1::ReconfigureRequest request) {
           return AskDatanodeReconfigure(env.get(), datanode, shell.user, std::move(request), absl::Minutes(2));
         }));
-    for (Verb& more : DatanodeVerbs(
-             [&env, &shell](const HostPort& datanode) { return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30)); }))
-      verbs.push_back(std::move(more));
+    const AskDatanode ask_datanode = [&env, &shell](const HostPort& datanode) {
+      return AskDatanodeInfo(env.get(), datanode, shell.user, absl::Seconds(30));
+    };
+    for (Verb& more : DatanodeVerbs(ask_datanode)) verbs.push_back(std::move(more));
+    const SetBandwidth set_bandwidth = [&target](uint64_t bytes_per_second) {
+      v1::SetBalancerBandwidthRequest request;
+      request.set_bytes_per_second(bytes_per_second);
+      return CallAdmin(target, &api::NamenodeAdmin::SetBalancerBandwidth, std::move(request)).status();
+    };
+    for (Verb& more : BandwidthVerbs(set_bandwidth, ask_datanode)) verbs.push_back(std::move(more));
     result = RunVerb("cairn dfsadmin", verbs, dashed, &shell);
   } else if (rest[0] == "fsck") {
     const AdminTarget target{.env = env.get(), .namenode = namenode, .user = shell.user};
@@ -255,6 +265,13 @@ int Run(std::vector<std::string> words) {
     whole.insert(whole.end(), verb.begin(), verb.end());
     if (OnlyAsksForHelp(rest)) whole = {"-help", "fsck"};
     result = RunVerb("cairn", {FsckVerb(std::move(fsck))}, whole, &shell);
+  } else if (rest[0] == "balancer") {
+    const AdminTarget target{.env = env.get(), .namenode = namenode, .user = shell.user};
+    BalancerTarget balancer;
+    balancer.ask = [&target](v1::BalanceRequest request) { return CallAdmin(target, &api::NamenodeAdmin::Balance, std::move(request)); };
+    balancer.namenode = shell.address;
+    balancer.run = env->NewRandom().Next() | 1;  // Not 0.
+    result = RunBalancer(balancer, &shell, verb);
   } else if (rest[0] == "debug") {
     result = RunVerb("cairn debug", DebugVerbs(), dashed, &shell);
   } else {
