@@ -1,6 +1,8 @@
 // AdminService: the health of files, a page at a time.
 
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,13 +58,13 @@ class Page {
       return AddFile(inode, path, 0, response);
     };
     ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view_, {request_.path(), start_after, kInodesAPage}, visit));
-    if (page.next.empty() && response->next_block() != 0) page.next = kTheFileItself;
+    if (page.next.empty() && response->next_block() != 0) page.next = std::string(kTheFileItself);
     response->set_next(std::move(page.next));
     return absl::OkStatus();
   }
 
  private:
-  static constexpr char kTheFileItself[] = "/";  // `next`, where the path is a file's; no walk ends there.
+  static constexpr std::string_view kTheFileItself = "/";  // `next`, where the path is a file's; no walk ends there.
 
   bool IsFull() const { return blocks_ >= kBlocksAPage || bytes_ >= kBytesAPage; }
 
