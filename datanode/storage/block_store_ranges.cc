@@ -102,15 +102,19 @@ void FileBlockStore::MarkEpoch(Epoch epoch) {
 uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_id, uint64_t walk) {
   Volume* volume = VolumeOf(storage_uuid);
   if (volume == nullptr) {
-    // One that this process never had has failed: that is what the NameNode takes it for as long as nobody names it.
+    // One that this process never had has failed: that is what the NameNode takes it for as long as nobody names it. It may just have come.
     MutexLock lock(change_mu_);
-    AppendState(events_, storage_uuid, removed_.contains(storage_uuid) ? v1::REMOVED : v1::FAILED);
-    return 0;
+    volume = VolumeOf(storage_uuid);
+    if (volume == nullptr) {
+      AppendState(events_, storage_uuid, removed_.contains(storage_uuid) ? v1::REMOVED : v1::FAILED);
+      return 0;
+    }
   }
   ReplicaShard& shard = volume->shard();
   MutexLock lock(shard.mu);
   if (volume->failed()) {  // Asked under the lock: a volume that is taken out is empty before anyone can look.
-    AppendState(events_, storage_uuid, volume->removed() ? v1::REMOVED : v1::FAILED);
+    // One that was retired since it was found has told its REMOVED itself, or gives its place to another, which tells of it.
+    if (!volume->retired()) AppendState(events_, storage_uuid, v1::FAILED);
     return 0;
   }
   uint64_t lowest = 0;

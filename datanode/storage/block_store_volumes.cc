@@ -1,6 +1,7 @@
 // Volumes that come and go while a node runs.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,19 @@
 #include "datanode/storage/volume_keeper.h"
 
 namespace cairn::datanode {
+namespace {
+
+constexpr size_t kComparedAtATime = 1024;  // What writers and readers of the other volume wait for.
+
+void AppendHealthy(Volume* volume) {
+  v1::ReportEvent event;
+  event.set_type(v1::STORAGE_STATE_CHANGED);
+  event.set_storage_uuid(volume->storage_uuid());
+  event.set_storage_state(v1::HEALTHY);
+  volume->events().Append(std::move(event));
+}
+
+}  // namespace
 
 void FileBlockStore::SetVolumeObserver(VolumeObserver observer) {
   MutexLock lock(change_mu_);
@@ -55,7 +69,9 @@ absl::StatusOr<std::unique_ptr<Volume>> FileBlockStore::OpenAnother(const std::s
 }
 
 absl::Status FileBlockStore::AddVolume(const std::string& directory, bool format_empty) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, format_empty, /*distrust=*/false));
+  // If its mark could not be written when it failed, this process still knows.
+  const Volume* const before = volumes_.LastOf(directory);
+  ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, format_empty, before != nullptr && before->distrusted()));
   if (VolumeOf(volume->storage_uuid()) != nullptr) {
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("data directory {} is a copy of one that is here already: storage {}", directory, volume->storage_uuid()));
@@ -71,44 +87,59 @@ void FileBlockStore::Publish(std::unique_ptr<Volume> volume) {
     MutexLock lock(added->shard().mu);
     gate_.Count(static_cast<int64_t>(added->shard().replicas.size()));
   }
-  v1::ReportEvent event;
-  event.set_type(v1::STORAGE_STATE_CHANGED);
-  event.set_storage_uuid(added->storage_uuid());
-  event.set_storage_state(v1::HEALTHY);
-  CAIRN_CHECK(volumes_.Add(std::move(volume)), "a volume was opened that there is no room for");
-  events_->Append(std::move(event));
+  {
+    // Whoever does not find it says that it has failed: under this lock, so that it is numbered before.
+    MutexLock lock(change_mu_);
+    {
+      MutexLock shard_lock(added->shard().mu);
+      if (!added->failed()) AppendHealthy(added);  // Its deleter is at work already.
+    }
+    removed_.erase(added->storage_uuid());
+    CAIRN_CHECK(volumes_.Add(std::move(volume)), "a volume was opened that there is no room for");
+  }
   StartScanner(added);
   log::Info("volume {} serves: storage {}", added->directory(), added->storage_uuid());
   MutexLock lock(change_mu_);  // Held: once it has been taken away, nobody is told any more.
-  removed_.erase(added->storage_uuid());
   if (observer_) observer_(added->storage_uuid());
 }
 
 // A block may have been copied to another volume here while this one was away: the copy that is reported stays.
 void FileBlockStore::DropWorseCopies(Volume* added) {
   for (Volume* other : volumes_) {
-    if (other->failed()) continue;
-    std::vector<Deleter::File> worse;
-    {
-      MutexLock lock_added(added->shard().mu);
-      MutexLock lock_other(other->shard().mu);
-      ReplicaIndex& replicas = added->shard().replicas;
-      for (auto at = replicas.begin(); at != replicas.end();) {
-        const auto twin = other->shard().replicas.find(at->first);
-        if (twin == other->shard().replicas.end() || !Better(twin->second, at->second)) {
-          ++at;
-          continue;
-        }
-        const ReplicaRecord& record = at->second;
-        worse.push_back({.id = at->first, .stamp = record.stamp(), .length = record.length(), .used_bytes = record.used_bytes()});
-        at = replicas.erase(at);
+    std::optional<BlockId> from = BlockId(0);
+    while (from) {
+      for (const Deleter::File& file : TakeWorseCopies(added, other, &from)) {
+        added->CountReplica(-1);
+        added->deleter().Add(file);
       }
     }
-    for (const Deleter::File& file : worse) {
-      added->CountReplica(-1);
-      added->deleter().Add(file);
-    }
   }
+}
+
+std::vector<Deleter::File> FileBlockStore::TakeWorseCopies(Volume* added, Volume* other, std::optional<BlockId>* from) {
+  std::vector<Deleter::File> worse;
+  MutexLock lock_added(added->shard().mu);
+  MutexLock lock_other(other->shard().mu);
+  ReplicaIndex& replicas = added->shard().replicas;
+  auto at = replicas.lower_bound(**from);
+  from->reset();
+  if (other->failed()) return worse;  // Asked under the lock: what it holds no longer counts.
+  for (size_t compared = 0; at != replicas.end(); ++compared) {
+    if (compared == kComparedAtATime) {
+      *from = at->first;
+      break;
+    }
+    const auto twin = other->shard().replicas.find(at->first);
+    // One that is still on its way here may never arrive.
+    if (twin == other->shard().replicas.end() || !twin->second.reported() || !Better(twin->second, at->second)) {
+      ++at;
+      continue;
+    }
+    const ReplicaRecord& record = at->second;
+    worse.push_back({.id = at->first, .stamp = record.stamp(), .length = record.length(), .used_bytes = record.used_bytes()});
+    at = replicas.erase(at);
+  }
+  return worse;
 }
 
 void FileBlockStore::RemoveVolume(Volume* volume) {

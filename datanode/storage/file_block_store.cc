@@ -1,6 +1,7 @@
 #include "datanode/storage/file_block_store.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -64,14 +65,18 @@ Volume* FileBlockStore::VolumeOf(const std::string& storage_uuid) const {
   return nullptr;
 }
 
-// The newest copy, should an older one's file have been found on another volume after a crash: its deletion was under way.
+// The newest copy, should an older one's file have been found on another volume after a crash: its deletion was under way. One that counts
+// comes before one of a volume that has failed, and a whole one before one that is still on its way here.
 std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
-  std::optional<Found> newest;
+  std::optional<Found> best;
+  std::tuple<bool, bool, GenerationStamp> best_rank;
   for (const auto& volume : volumes_) {
     MutexLock lock(volume->shard().mu);
     const auto found = volume->shard().replicas.find(id);
     if (found == volume->shard().replicas.end()) continue;
     const ReplicaRecord& record = found->second;
+    const std::tuple<bool, bool, GenerationStamp> rank(!volume->failed(), record.reported(), record.stamp());
+    if (best && rank <= best_rank) continue;
     const OpenReplica* open = record.open();
     Found result;
     result.volume = volume;
@@ -87,9 +92,10 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
       result.partial_checksum = open->partial_checksum;
       result.recovery_id = open->recovery_id;
     }
-    if (!newest || newest->description.stamp < result.description.stamp) newest = std::move(result);
+    best = std::move(result);
+    best_rank = rank;
   }
-  return newest;
+  return best;
 }
 
 absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindHealthy(BlockId id) const {
@@ -159,7 +165,8 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::CreateTemporary(c
 }
 
 absl::Status FileBlockStore::MakeRoomFor(Volume* volume, BlockId id, GenerationStamp stamp) {
-  if (const std::optional<Found> found = Find(id)) {
+  // What a volume that has failed holds does not count, and a block that is copied here to make up for it is welcome.
+  if (const std::optional<Found> found = Find(id); found && !found->volume->failed()) {
     const ReplicaDescription& ours = found->description;
     if (ours.state == ReplicaState::kFinalized || ours.stamp >= stamp) {
       return MakeError(ErrorKind::kAlreadyExists,
@@ -478,8 +485,9 @@ uint64_t FileBlockStore::deletion_backlog() const {
   uint64_t working = 0;
   for (Volume* volume : volumes_) {
     if (volume->failed()) continue;
-    ++working;
     const uint64_t pending = volume->deleter().pending_blocks();
+    if (pending == 0 && volume->replicas() == 0) continue;  // A new disk: there is nothing that it could be told to delete.
+    ++working;
     shortest = std::min(shortest.value_or(pending), pending);
   }
   return shortest.value_or(0) * working;

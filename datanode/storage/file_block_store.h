@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -96,6 +97,8 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
       ABSL_LOCKS_EXCLUDED(change_mu_);
   void Publish(std::unique_ptr<Volume> volume);
   void DropWorseCopies(Volume* added);
+  // Of some of the blocks beginning with `from`, which then says where to go on, or nothing.
+  static std::vector<Deleter::File> TakeWorseCopies(Volume* added, Volume* other, std::optional<BlockId>* from);
   // How many times as slow as the others; 0: not far above them.
   std::map<const Volume*, double> SlowVolumes() const;
   std::optional<Found> Find(BlockId id) const;

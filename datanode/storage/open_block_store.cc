@@ -92,7 +92,10 @@ absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& opti
   // Before anything is believed: should this process end in the middle, the next one must not believe it either.
   if (distrust) RETURN_IF_ERROR(Annotate(volume->SetDistrusted(true), fmt::format("data directory {}", directory)));
   const ScanResult scan = ScanVolume(volume.get(), env->boot_id(), node.pool_id);
-  RETURN_IF_ERROR(Annotate(scan.status, fmt::format("scanning data directory {}", directory)));
+  if (!scan.status.ok()) {
+    if (!volume->distrusted()) IgnoreError(volume->SetDistrusted(true), "it is not served");
+    return Annotate(scan.status, fmt::format("scanning data directory {}", directory));
+  }
   LogScan(directory, scan);
   return volume;
 }
@@ -144,16 +147,17 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   }
   const bool all_done = env->BlockUntil([&running] { return running.load(std::memory_order_acquire) == 0; }, SteadyTime::Infinite());
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
+  absl::Status last;
   for (size_t i = 0; i < volumes.size(); ++i) {
     const ScanResult& scan = opened.scans[i];
     LogScan(volumes[i]->directory(), scan);
     for (const std::string& file : scan.quarantined) log::Warning("quarantined {}", file);
     if (scan.status.ok()) continue;
-    const absl::Status why = Annotate(opened.scans[i].status, fmt::format("scanning data directory {}", volumes[i]->directory()));
-    opened.failures.push_back(std::string(why.message()));
-    if (opened.failures.size() > options.tolerated_failed_volumes) return TooManyFailed(options, opened.failures.size(), why);
-    volumes[i]->Fail(why);
+    last = Annotate(scan.status, fmt::format("scanning data directory {}", volumes[i]->directory()));
+    opened.failures.push_back(std::string(last.message()));
+    volumes[i]->Fail(last);  // Also if there will be no store: the next start must not believe it either.
   }
+  if (!last.ok() && opened.failures.size() > options.tolerated_failed_volumes) return TooManyFailed(options, opened.failures.size(), last);
   node.storage_uuid.clear();
   auto store = std::make_unique<FileBlockStore>(env, events, options, std::move(volumes), node);
   store->SettleDuplicates();

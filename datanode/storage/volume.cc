@@ -123,19 +123,30 @@ absl::Status Volume::Format(const VersionRecord& fresh) {
   return files.WriteWhole(directory() + "/VERSION", EncodeVersion(fresh));
 }
 
+absl::StatusOr<VersionRecord> Volume::ReadOwnVersion() {
+  ASSIGN_OR_RETURN(const std::string json, env_->files().ReadWhole(directory() + "/VERSION"));
+  ASSIGN_OR_RETURN(VersionRecord record, DecodeVersion(json));
+  if (record.storage_uuid != storage_uuid_) {
+    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} holds storage {} now", directory(), record.storage_uuid));
+  }
+  return record;
+}
+
 absl::Status Volume::ChangeVersion(absl::FunctionRef<void(VersionRecord*)> change) {
-  VersionRecord record;
   {
     MutexLock lock(version_mu_);
     while (writing_version_) version_written_.Wait(version_mu_);
     writing_version_ = true;
-    record = written_version_;
   }
-  change(&record);
-  const absl::Status written = env_->files().WriteWhole(directory() + "/VERSION", EncodeVersion(record));
+  // Where the disk was mounted there may be an empty directory by now: with our VERSION in it, it would pass for the disk.
+  absl::StatusOr<VersionRecord> record = ReadOwnVersion();
+  absl::Status written = record.status();
+  if (record.ok()) {
+    change(&*record);
+    written = env_->files().WriteWhole(directory() + "/VERSION", EncodeVersion(*record));
+  }
   MutexLock lock(version_mu_);
   writing_version_ = false;
-  if (written.ok()) written_version_ = std::move(record);
   version_written_.NotifyOne();
   return written;
 }
@@ -187,19 +198,10 @@ absl::Status Volume::SyncDirectoryOf(BlockId id) {
 
 void Volume::Fail(const absl::Status& why) {
   std::vector<std::shared_ptr<WriterLink>> writers;
-  {
-    MutexLock lock(shard_.mu);
-    if (failed_.exchange(true, std::memory_order_acq_rel)) return;
-    v1::ReportEvent event;
-    event.set_type(v1::STORAGE_STATE_CHANGED);
-    event.set_storage_uuid(storage_uuid_);
-    event.set_storage_state(v1::FAILED);
-    events_->Append(std::move(event));
-    for (const auto& [id, record] : shard_.replicas) {
-      if (record.open() == nullptr || record.open()->writer == nullptr) continue;
-      record.open()->writer->Revoke();
-      writers.push_back(record.open()->writer);
-    }
+  if (!NoteFailure(&writers)) {
+    // Or it had been retired while it was well, and what was still under way there fails now: nobody has marked it then.
+    if (!distrusted()) IgnoreError(SetDistrusted(true), "it is not served, and remembers it");
+    return;
   }
   {
     MutexLock lock(failure_mu_);
@@ -210,14 +212,26 @@ void Volume::Fail(const absl::Status& why) {
   IgnoreError(SetDistrusted(true), "before it may come back it is tried again");
 }
 
+bool Volume::NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) {
+  MutexLock lock(shard_.mu);
+  if (failed_.exchange(true, std::memory_order_acq_rel)) return false;
+  v1::ReportEvent event;
+  event.set_type(v1::STORAGE_STATE_CHANGED);
+  event.set_storage_uuid(storage_uuid_);
+  event.set_storage_state(v1::FAILED);
+  events_->Append(std::move(event));
+  for (const auto& [id, record] : shard_.replicas) {
+    if (record.open() == nullptr || record.open()->writer == nullptr) continue;
+    record.open()->writer->Revoke();
+    writers->push_back(record.open()->writer);
+  }
+  return true;
+}
+
 absl::Status Volume::Probe() {
   LocalFileSystem& files = env_->files();
   // An unmounted disk leaves an empty directory that can be written very well.
-  ASSIGN_OR_RETURN(const std::string json, files.ReadWhole(directory() + "/VERSION"));
-  ASSIGN_OR_RETURN(const VersionRecord record, DecodeVersion(json));
-  if (record.storage_uuid != storage_uuid_) {
-    return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} holds storage {} now", directory(), record.storage_uuid));
-  }
+  RETURN_IF_ERROR(ReadOwnVersion().status());
   // A name of its own: the scan, a verification and the keeper may all ask at once.
   const std::string path = fmt::format("{}/{}-{}", directory(), kProbeName, probes_.fetch_add(1, std::memory_order_relaxed));
   const std::string content = fmt::format("{}\n", absl::ToUnixNanos(env_->clock().WallNow()));

@@ -46,12 +46,13 @@ class Volume {
   const std::string& storage_uuid() const { return storage_uuid_; }
   const std::string& directory() const { return options_.directory; }
   const VersionRecord& version_at_open() const { return version_; }
-  absl::Status WriteVersion(VersionRecord record) ABSL_LOCKS_EXCLUDED(version_mu_);  // (disk) With this volume's storage uuid.
+  // (disk) With this volume's storage uuid. An error, and nothing is written, if the directory does not hold this storage any more.
+  absl::Status WriteVersion(VersionRecord record) ABSL_LOCKS_EXCLUDED(version_mu_);
 
   // It has failed, be it in an earlier process, and what it holds has not been read from the disk since: a sync that failed may have lost
   // whatever was not synced before, and the system's cache goes on showing it. Kept in VERSION, so that a restart knows it too.
   bool distrusted() const { return distrusted_.load(std::memory_order_acquire); }
-  absl::Status SetDistrusted(bool distrusted) ABSL_LOCKS_EXCLUDED(version_mu_);  // (disk)
+  absl::Status SetDistrusted(bool distrusted) ABSL_LOCKS_EXCLUDED(version_mu_);  // (disk) Errors as WriteVersion's.
 
   Executor* disk() const { return disk_.get(); }
   Deleter& deleter() { return *deleter_; }
@@ -68,7 +69,8 @@ class Volume {
   std::string QuarantinedPathOf(BlockId id) const { return QuarantineDirectory() + "/" + NameOf(id); }
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // (disk) Numbers the event, revokes every writer and marks it as distrusted. The first call acts. Any thread, no shard lock held.
+  // (disk) Numbers the event, revokes every writer and marks it as distrusted. The first call acts; of one that was retired while it was
+  // well, it still makes the mark. Any thread, no shard lock held.
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(shard_.mu);
   std::string failure() const ABSL_LOCKS_EXCLUDED(failure_mu_);
   // (disk) Whether the directory can be written, synced and read just now, by a file of its own. Any executor, several at once.
@@ -103,6 +105,7 @@ class Volume {
   // How full, of what it may hold: 0 to 1.
   double fullness() const;
 
+  uint64_t replicas() const { return replicas_.load(std::memory_order_relaxed); }
   void CountReplica(int64_t change) { replicas_.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed); }
 
   // (disk) Unlinks and numbers DELETED. Any executor; trouble fails the volume.
@@ -116,7 +119,11 @@ class Volume {
   absl::Status Format(const VersionRecord& fresh);
   absl::Status RefreshSpace();
   absl::Status RemoveLeftoverProbes();
-  // Writes VERSION with what `change` makes of it; one call at a time.
+  // False if it had failed before. Otherwise fills in the writers, revoked and to be stopped.
+  bool NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) ABSL_LOCKS_EXCLUDED(shard_.mu);
+  // An error if there is none, as where an unmounted disk was, or it is another storage's.
+  absl::StatusOr<VersionRecord> ReadOwnVersion();
+  // Writes VERSION with what `change` makes of the one that is there; one call at a time.
   absl::Status ChangeVersion(absl::FunctionRef<void(VersionRecord*)> change) ABSL_LOCKS_EXCLUDED(version_mu_);
   static size_t FirstLevel(BlockId id) { return (id.value() >> 20) & 255; }
   static size_t SecondLevel(BlockId id) { return (id.value() >> 12) & 255; }
@@ -140,7 +147,6 @@ class Volume {
   Mutex version_mu_;
   CondVar version_written_;
   bool writing_version_ ABSL_GUARDED_BY(version_mu_) = false;
-  VersionRecord written_version_ ABSL_GUARDED_BY(version_mu_);  // As it is on the disk.
   mutable Mutex failure_mu_;
   std::string failure_ ABSL_GUARDED_BY(failure_mu_);
   std::atomic<uint64_t> used_{0};

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,11 @@ class VolumeSet {
   std::default_sentinel_t end() const { return {}; }
   // How many there ever were, with those that were retired. For the thread that adds.
   size_t ever() const { return owned_.size(); }
+  // The last one that was made of this directory, retired or not, or null. For the thread that adds.
+  const Volume* LastOf(const std::string& directory) const {
+    const auto last = std::find_if(owned_.rbegin(), owned_.rend(), [&](const auto& volume) { return volume->directory() == directory; });
+    return last == owned_.rend() ? nullptr : last->get();
+  }
 
  private:
   size_t FreePlace() const {

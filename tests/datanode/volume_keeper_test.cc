@@ -8,7 +8,7 @@
 
 #include "datanode/storage/file_block_store.h"
 #include "datanode/storage/version_file.h"
-#include "tests/datanode/storage_fixture.h"
+#include "tests/datanode/volume_keeper_fixture.h"
 
 namespace cairn::datanode::testing {
 namespace {
@@ -18,52 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using Op = cairn::testing::SimDisk::Op;
-
-class VolumeKeeperTest : public StorageTest {
- protected:
-  VolumeKeeperTest() {
-    options_.directories = {"/data/1", "/data/2"};
-    options_.keeper = {};
-    options_.keeper.drain = absl::Seconds(20);
-  }
-  // Every operation on this directory fails until Heal.
-  void Break(const std::string& directory) {
-    machine_->disk().SetFaultHook([this, prefix = directory + "/"](Op op, const std::string& path) -> absl::Status {
-      if (op == Op::kRemove && path.starts_with(prefix) && path.find("/blk_") != std::string::npos) ++removals_;
-      return path.starts_with(prefix) ? absl::InternalError(path + ": Input/output error") : absl::OkStatus();
-    });
-  }
-  void Heal() { machine_->disk().SetFaultHook(nullptr); }
-  // Errors of the change.
-  std::string Change(std::vector<std::string> directories, absl::Duration within = absl::Seconds(60)) {
-    std::optional<absl::Status> changed;
-    opened_.volumes->ChangeVolumes(std::move(directories), [&changed](absl::Status status) { changed = std::move(status); });
-    EXPECT_TRUE(world_.RunUntil([&changed] { return changed.has_value(); }, within));
-    return changed ? std::string(changed->message()) : "not done";
-  }
-  std::vector<std::string> Directories() {
-    std::vector<std::string> directories;
-    for (const v1::StorageStatistics& storage : store().Statistics()) directories.push_back(storage.directory());
-    return directories;
-  }
-  std::vector<v1::StorageState> StatesTold(const std::string& storage_uuid) {
-    std::vector<v1::StorageState> states;
-    for (const v1::ReportEvent& event : EventsOf(v1::STORAGE_STATE_CHANGED))
-      if (event.storage_uuid() == storage_uuid) states.push_back(event.storage_state());
-    return states;
-  }
-  void PutOn(size_t volume, BlockId id, size_t length) {
-    const auto placement = store().Place({.storage_uuid = storage(volume)});
-    ASSERT_THAT(placement, IsOk());
-    const auto writer = store().CreateRbw(*placement, id, kStamp, {});
-    ASSERT_THAT(writer, IsOk());
-    ASSERT_THAT(WritePattern(**writer, 0, length), IsOk());
-    ASSERT_THAT((*writer)->Finalize(length, true), IsOk());
-  }
-
-  int removals_ = 0;
-};
 
 TEST_F(VolumeKeeperTest, OneErrorOfOpeningOrReadingLosesNoReplica) {
   Open();
@@ -160,14 +114,85 @@ TEST_F(VolumeKeeperTest, CopyThatWasMadeElsewhereMeanwhileStays) {
   const auto placement = store().Place({});
   ASSERT_THAT(placement, IsOk());
   const auto writer = store().CreateTemporary(*placement, kBlock, kStamp, {});
-  if (writer.ok()) {
-    ASSERT_THAT(WritePattern(**writer, 0, 1000), IsOk());
-    ASSERT_THAT((*writer)->Finalize(1000, true), IsOk());
-  }
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 1000), IsOk());
+  ASSERT_THAT((*writer)->Finalize(1000, true), IsOk());
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));  // The copy that counts, though the other volume is asked first.
   Heal();
   world_.RunFor(absl::Minutes(1));
+  ASSERT_EQ(StatesTold(failing).back(), v1::HEALTHY);
   EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+  EXPECT_EQ(store().Describe(kBlock)->storage_uuid, storage(1));
+  EXPECT_FALSE(FileExists(kBlock));
   EXPECT_EQ(store().replica_count(), 1u);
+}
+
+TEST_F(VolumeKeeperTest, CopyThatIsStillOnItsWayDoesNotCostTheOneThatComesBack) {
+  Open();
+  PutOn(0, kBlock, 1000);
+  const std::string failing = storage(0);
+  Break("/data/1");
+  EXPECT_FALSE(store().Verify(kBlock, kStamp).ok());
+  const auto placement = store().Place({});
+  ASSERT_THAT(placement, IsOk());
+  auto writer = store().CreateTemporary(*placement, kBlock, kStamp, {});
+  ASSERT_THAT(writer, IsOk());
+  ASSERT_THAT(WritePattern(**writer, 0, 1000), IsOk());
+  Heal();
+  world_.RunFor(absl::Minutes(1));
+  ASSERT_EQ(StatesTold(failing).back(), v1::HEALTHY);
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+  writer->reset();  // It never arrives.
+  world_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
+  EXPECT_EQ(store().Describe(kBlock)->storage_uuid, failing);
+}
+
+TEST_F(VolumeKeeperTest, OfManyReplicasThatComeBackThoseWithoutACopyElsewhereStay) {
+  Open();
+  constexpr uint64_t kMany = 2500;
+  const auto id = [](uint64_t i) { return BlockId(kBlock.value() + 16 * i); };
+  for (uint64_t i = 0; i < kMany; ++i) ASSERT_NO_FATAL_FAILURE(PutOn(0, id(i), 1));
+  const std::string failing = storage(0);
+  Break("/data/1");
+  EXPECT_FALSE(store().Verify(kBlock, kStamp).ok());
+  const std::vector<uint64_t> copied = {0, 1023, 1024, 1025, 2048, kMany - 1};
+  for (const uint64_t i : copied) ASSERT_NO_FATAL_FAILURE(PutOn(1, id(i), 1));
+  Heal();
+  world_.RunFor(absl::Minutes(1));
+  ASSERT_EQ(StatesTold(failing).back(), v1::HEALTHY);
+  EXPECT_EQ(store().replica_count(), kMany);
+  EXPECT_EQ(store().Statistics()[0].replicas() + store().Statistics()[1].replicas(), kMany);
+  for (const uint64_t i : copied) EXPECT_EQ(store().Describe(id(i))->storage_uuid, storage(1)) << i;
+  EXPECT_EQ(store().Statistics()[1].replicas(), copied.size());
+}
+
+TEST_F(VolumeKeeperTest, NothingIsWrittenWhereAnUnmountedDiskWas) {
+  Open();
+  PutOn(0, kBlock, 1000);
+  const std::string failing = storage(0);
+  // What is left of a disk that was unmounted, as far as anybody asks before he writes.
+  const std::string version = *process_->files().ReadWhole("/data/1/VERSION");
+  ASSERT_THAT(process_->files().Remove("/data/1/VERSION"), IsOk());
+  ASSERT_THAT(identity().RememberEpoch(Epoch(7)), IsOk());  // By the other one.
+  EXPECT_FALSE(*process_->files().Exists("/data/1/VERSION"));
+  EXPECT_THAT(StatesTold(failing), ElementsAre(v1::FAILED));
+  world_.RunFor(absl::Minutes(10));
+  EXPECT_FALSE(*process_->files().Exists("/data/1/VERSION"));
+  EXPECT_THAT(StatesTold(failing), ElementsAre(v1::FAILED));
+  // Nor over what another storage says of itself.
+  VersionRecord other = *DecodeVersion(version);
+  other.storage_uuid = "another";
+  ASSERT_THAT(process_->files().WriteWhole("/data/1/VERSION", EncodeVersion(other)), IsOk());
+  FileBlockStore& store_of_files = dynamic_cast<FileBlockStore&>(store());
+  EXPECT_THAT((*store_of_files.Volumes().begin())->SetDistrusted(true), HasKind(ErrorKind::kInvalidArgument));
+  world_.RunFor(absl::Minutes(10));
+  EXPECT_EQ(*process_->files().ReadWhole("/data/1/VERSION"), EncodeVersion(other));
+  EXPECT_THAT(StatesTold(failing), ElementsAre(v1::FAILED));
+  ASSERT_THAT(process_->files().WriteWhole("/data/1/VERSION", version), IsOk());
+  world_.RunFor(absl::Minutes(10));
+  EXPECT_THAT(StatesTold(failing), ElementsAre(v1::FAILED, v1::HEALTHY));
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
 }
 
 TEST_F(VolumeKeeperTest, DirectoryIsAddedWithWhatItHolds) {
@@ -262,74 +287,18 @@ TEST_F(VolumeKeeperTest, WalkThatWaitsWhileItsVolumeIsTakenOutSaysRemoved) {
   EXPECT_EQ(StatesTold(leaving).back(), v1::HEALTHY);
 }
 
-TEST_F(VolumeKeeperTest, WhatAFailedSyncLostIsNotBelievedThoughTheCacheShowsIt) {
+TEST_F(VolumeKeeperTest, DiskWithNothingOnItDoesNotHideTheBacklogOfTheOthers) {
   Open();
-  PutOn(0, BlockId(kBlock.value() + 16), 5000);
-  const auto placement = store().Place({.storage_uuid = storage(0)});
-  const auto writer = store().CreateRbw(*placement, kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
-  world_.RunFor(absl::Minutes(1));
-  ASSERT_EQ(StatesTold(storage(0)).back(), v1::HEALTHY);
-  EXPECT_EQ(*Read(BlockId(kBlock.value() + 16)), Pattern(0, 5000));
-  ASSERT_TRUE(store().Describe(kBlock).has_value());
-  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
-  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
-  EXPECT_FALSE(store().Describe(kBlock)->sure);
-}
-
-TEST_F(VolumeKeeperTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
-  Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
-  writer->reset();
-  KillAndOpen();  // Of the same boot, and before it could come back.
-  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
-  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
-  EXPECT_FALSE(store().Describe(kBlock)->sure);
-  // It is trusted again, and what was found stays what it is.
-  EXPECT_FALSE(DecodeVersion(*process_->files().ReadWhole("/data/1/VERSION"))->distrust);
-  KillAndOpen();
-  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
-  EXPECT_FALSE(store().Describe(kBlock)->sure);
-  EXPECT_FALSE(store().Describe(kBlock)->corrupt);
-}
-
-TEST_F(VolumeKeeperTest, DirectoryThatFailedIsNotBelievedWhenItIsAddedAgain) {
-  options_.keeper.first_return = absl::Hours(1);
-  Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
-  EXPECT_EQ(Change({"/data/2"}), "");
-  EXPECT_EQ(Change({"/data/1", "/data/2"}), "");
-  EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
-  EXPECT_EQ(store().Describe(kBlock)->length, 0u);
-}
-
-TEST_F(VolumeKeeperTest, UnfinishedReplicaThatTheDiskHasAfterAllIsKeptButNotSure) {
-  Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 700, /*sync=*/true), IsOk());
-  ASSERT_THAT(WritePattern(**writer, 700, 300), IsOk());
-  Break("/data/1");
-  EXPECT_FALSE((*writer)->Sync().ok());
-  writer->reset();
-  Heal();
-  for (int i = 0; i < 2; ++i) {
-    KillAndOpen();
-    EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr) << i;
-    EXPECT_GE(store().Describe(kBlock)->length, 512u) << i;
-    EXPECT_FALSE(store().Describe(kBlock)->corrupt) << i;
-  }
+  const auto id = [](uint64_t i) { return BlockId(kBlock.value() + 16 * i); };
+  for (uint64_t i = 0; i < 3; ++i) PutOn(0, id(i), 1);
+  EXPECT_EQ(store().deletion_backlog(), 0u);
+  for (uint64_t i = 0; i < 2; ++i) store().Invalidate(storage(0), id(i), kStamp, i + 1, NotVoided());
+  EXPECT_EQ(store().deletion_backlog(), 2u);
+  // One that has replicas can be told to delete, and would have time for it.
+  PutOn(1, id(3), 1);
+  EXPECT_EQ(store().deletion_backlog(), 0u);
+  store().Invalidate(storage(1), id(3), kStamp, 4, NotVoided());
+  EXPECT_EQ(store().deletion_backlog(), 2u);
 }
 
 TEST_F(VolumeKeeperTest, ChangeThatCouldNotBeMadeMayBeRepeated) {
