@@ -58,8 +58,8 @@ class Page {
       return AddFile(inode, path, 0, response);
     };
     ASSIGN_OR_RETURN(TreePage page, WalkTreePage(view_, {request_.path(), start_after, kInodesAPage}, visit));
-    if (page.next.empty() && response->next_block() != 0) page.next = std::string(kTheFileItself);
-    response->set_next(std::move(page.next));
+    // The walk says behind which directory it stands, if the file was the last one there: that would not say which file has more.
+    response->set_next(response->next_block() != 0 ? partial_ : std::move(page.next));
     return absl::OkStatus();
   }
 
@@ -92,8 +92,17 @@ class Page {
     if (index < inode.block_count()) {
       file.set_more_blocks(true);
       response->set_next_block(index);
+      ASSIGN_OR_RETURN(partial_, BelowThePath(path));
     }
     return !IsFull();
+  }
+
+  // `path` as `next` says it.
+  absl::StatusOr<std::string> BelowThePath(const std::string& path) const {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, SplitPath(request_.path()));
+    if (names.empty()) return path;
+    const std::string root = JoinPath(names);
+    return path.size() > root.size() ? path.substr(root.size()) : std::string(kTheFileItself);
   }
 
   absl::StatusOr<bool> FillRest(v1::FsckResponse* response) {
@@ -123,6 +132,7 @@ class Page {
   const v1::FsckRequest& request_;
   size_t blocks_ = 0;
   size_t bytes_ = 0;
+  std::string partial_;  // The file in which the page ended, as `next` says it.
 };
 
 }  // namespace

@@ -91,6 +91,45 @@ TEST(AdminService, FsckOfAFileOfManyBlocksComesInPartsThatFitIntoMessages) {
   }
 }
 
+// The walk stands behind a directory then, or at the end of all; the file has more.
+TEST(AdminService, FsckGoesOnInAFileThatIsTheLastOfItsDirectory) {
+  constexpr int kBlocks = 1500;
+  cairn::testing::SimWorld world{cairn::testing::SimOptions{.seed = 1}};
+  const std::unique_ptr<Executor> executor = world.executors().NewExecutor("admin");
+  cairn::testing::TestNamespace space;
+  cairn::testing::MemoryNamespace access(&space, executor.get());
+  space.WriteFile("/p/d/big", std::vector<uint64_t>(kBlocks, 1));
+  WordyPlane plane;
+  AdminService service(&plane, nullptr, &world.clock(), "");
+  service.SetNamespace(&access, nullptr);
+  service.SetLeases(nullptr, executor.get());
+  for (const bool followed : {false, true}) {
+    if (followed) space.WriteFile("/p/e", {5});
+    for (const char* const path : {"/", "/p", "//p/", "/p/d", "/p/d/big"}) {
+      v1::FsckRequest request;
+      request.set_path(path);
+      size_t blocks = 0, files = 0;
+      int pages = 0;
+      do {
+        std::optional<absl::StatusOr<v1::FsckResponse>> page;
+        service.Fsck({}, request, [&page](absl::StatusOr<v1::FsckResponse> response) { page = std::move(response); });
+        ASSERT_TRUE(world.RunUntil([&page] { return page.has_value(); }, absl::Seconds(10)));
+        ASSERT_TRUE(page->ok()) << page->status();
+        for (const v1::FsckFile& file : (*page)->files()) {
+          blocks += static_cast<size_t>(file.blocks_size());
+          files += file.more_blocks() ? 0 : 1;
+        }
+        request.set_start_after((*page)->next());
+        request.set_start_block((*page)->next_block());
+        ASSERT_LT(++pages, 20);
+      } while (!request.start_after().empty());
+      const bool with_e = followed && !std::string_view(path).starts_with("/p/d");
+      EXPECT_EQ(blocks, kBlocks + (with_e ? 1u : 0u)) << path;
+      EXPECT_EQ(files, with_e ? 2u : 1u) << path;
+    }
+  }
+}
+
 TEST(AdminService, SetFaultIsForSuperusers) {
   EnableFaultPoints();
   AdminService service(nullptr, nullptr, nullptr, "");
