@@ -102,8 +102,11 @@ absl::StatusOr<Listing> ListDirectory(const ReadView& view, std::string_view pat
     listing.entries.back().set_children(children);
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(const std::shared_ptr<const RowGroup> group,
-                   view.GetGroup(ChildrenBegin(directory, {}), &ParseRowAs<v1::INodeRecord>, kMostInAGroup));
+  std::shared_ptr<const RowGroup> group;
+  ASSIGN_OR_RETURN(const uint64_t count, ChildrenOf(view, *walk.last().record));
+  if (count <= kMostInAGroup) {  // Of a larger one each page would read so many rows in vain.
+    ASSIGN_OR_RETURN(group, view.GetGroup(ChildrenBegin(directory, {}), &ParseRowAs<v1::INodeRecord>, kMostInAGroup));
+  }
   if (group != nullptr) {
     const auto before = [](const auto& row, const std::string& key) { return row.first < key; };
     auto row = std::lower_bound(group->rows.begin(), group->rows.end(), ChildrenBegin(directory, start_after), before);
