@@ -59,9 +59,13 @@ void BlockManager::RepairStep() {
 size_t BlockManager::LookAt(RepairQueue* queue, const std::vector<BlockId>& blocks) {
   size_t started = 0;
   absl::StatusOr<std::vector<Judged>> all = Evaluate(blocks);
-  if (!all.ok()) {  // A damaged row: it must not hold up the others.
+  if (!all.ok() && blocks.size() > 1) {  // A damaged row: it must not hold up the others.
+    for (const BlockId block : blocks) started += LookAt(queue, {block});
+    return started;
+  }
+  if (!all.ok()) {
     scan_wanted_ = true;
-    for (const BlockId block : blocks) queue->Postpone(block, kAfterDamage, parts_.clock->Now());
+    queue->Postpone(blocks.front(), kAfterDamage, parts_.clock->Now());
     return 0;
   }
   for (const Judged& judged : *all) {

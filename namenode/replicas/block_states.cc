@@ -143,8 +143,10 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
     const std::string& uuid = replica.standing->datanode_uuid;
     holders.insert(uuid);
     if (InMaintenance(*replica.standing) && !replica.told_to_go && replica.standing->state < v1::FAILED &&
-        KindOfRow(replica.row, record) == Kind::kGood)
+        KindOfRow(replica.row, record) == Kind::kGood) {
       maintenance.insert(uuid);
+      racks.insert(replica.standing->rack);  // It comes back: no copy is needed in its place.
+    }
     if (!IsGood(replica, record)) continue;
     left.insert(uuid);
     if (Stays(*replica.standing)) {

@@ -107,8 +107,10 @@ void NodeLife::Move(const std::string& uuid, v1::NodeAdminState from, int64_t si
   absl::StatusOr<Kept> kept = KeptOf(uuid);
   if (!kept.ok()) return done(kept.status());
   v1::NodeAdminRecord record = kept->record;
-  if (record.state() != from || record.since_ms() != since_ms)
+  if (record.state() != from || record.since_ms() != since_ms) {
+    FollowRow(uuid, since_ms);
     return done(MakeError(ErrorKind::kStaleGeneration, fmt::format("DataNode {}: something else is wanted of it by now", uuid)));
+  }
   record.set_state(to);
   Write(uuid, std::move(record), *std::move(kept), {}, [this, uuid, to, done = std::move(done)](const absl::Status& status) mutable {
     if (status.ok()) {
@@ -117,6 +119,24 @@ void NodeLife::Move(const std::string& uuid, v1::NodeAdminState from, int64_t si
     }
     done(status);
   });
+}
+
+void NodeLife::FollowRow(const std::string& uuid, int64_t since_ms) {
+  {
+    MutexLock lock(mu_);
+    if (taking_over_.contains(uuid) || unwritten_.contains(uuid)) return;  // The row does not say it yet.
+  }
+  // Again if others have written meanwhile: what they told the registry must not be undone.
+  absl::StatusOr<Kept> kept = KeptOf(uuid);
+  for (int tries = kTries; kept.ok() && tries > 0; --tries) {
+    v1::NodeAdminRecord record = kept->record;
+    if (kept->row.empty()) record.set_since_ms(since_ms);
+    registry_->SetAdmin(uuid, record);
+    absl::StatusOr<Kept> now = KeptOf(uuid);
+    if (now.ok() && now->row == kept->row) break;
+    kept = std::move(now);
+  }
+  on_changed_(uuid);
 }
 
 void NodeLife::Write(const std::string& uuid, v1::NodeAdminRecord record, Kept before, std::vector<std::string> replaced,
@@ -134,6 +154,11 @@ void NodeLife::Write(const std::string& uuid, v1::NodeAdminRecord record, Kept b
   change.datanode_uuid = uuid;
   change.record = record;
   change.before = std::move(before.row);
+  {  // What could not be written when it was taken over goes with whatever is wanted now, or the next start would take it over again.
+    MutexLock lock(mu_);
+    if (const auto found = unwritten_.find(uuid); found != unwritten_.end())
+      replaced.insert(replaced.end(), found->second.begin(), found->second.end());
+  }
   change.replaced = std::move(replaced);
   space_->SetNodeAdmin(std::move(change),
                        [this, uuid, record = std::move(record), done = std::move(done)](const absl::Status& status) mutable {
@@ -233,7 +258,15 @@ void NodeLife::TakeOver(const std::string& uuid, const std::vector<std::string>&
   v1::NodeAdminRecord record = kept->record;
   if (kept->row.empty()) record = registry_->AdminOf(uuid).value_or(v1::NodeAdminRecord());
   if (gone.empty() && record.state() == kept->record.state()) return;
+  {
+    MutexLock lock(mu_);
+    taking_over_.insert(uuid);
+  }
   Write(uuid, std::move(record), *std::move(kept), std::move(gone), [this, uuid, replaced, tries, failed](const absl::Status& status) {
+    {
+      MutexLock lock(mu_);
+      taking_over_.erase(uuid);
+    }
     if (KindOf(status) == ErrorKind::kStaleGeneration && tries > 1) {
       TakeOver(uuid, replaced, tries - 1);
     } else if (!status.ok()) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ class NodeLife {
   void Set(const v1::SetNodeAdminRequest& request, ReplicaPlane::Done<v1::SetNodeAdminResponse> done);
   // A drain has come to its end, or a maintenance: the one that began at `since_ms`. kStaleGeneration if something else is wanted by now.
   void Move(const std::string& uuid, v1::NodeAdminState from, int64_t since_ms, v1::NodeAdminState to,
-            absl::AnyInvocable<void(absl::Status)> done);
+            absl::AnyInvocable<void(absl::Status)> done) ABSL_LOCKS_EXCLUDED(mu_);
   // What the files say now; how many nodes that changes.
   uint32_t SetHosts(std::shared_ptr<const HostList> hosts) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRegistered(const std::string& uuid, const std::vector<std::string>& replaced) ABSL_LOCKS_EXCLUDED(mu_);
@@ -58,7 +59,9 @@ class NodeLife {
   absl::StatusOr<Kept> KeptOf(const std::string& uuid) const;
   void TrySet(const v1::SetNodeAdminRequest& request, int tries, ReplicaPlane::Done<v1::SetNodeAdminResponse> done);
   void Write(const std::string& uuid, v1::NodeAdminRecord record, Kept before, std::vector<std::string> replaced,
-             absl::AnyInvocable<void(absl::Status)> done);
+             absl::AnyInvocable<void(absl::Status)> done) ABSL_LOCKS_EXCLUDED(mu_);
+  // The registry is to say what is written: it may not, after a change of which nobody could say whether it was written, and it was.
+  void FollowRow(const std::string& uuid, int64_t since_ms) ABSL_LOCKS_EXCLUDED(mu_);
   void FollowFilesNow(const std::string& uuid) ABSL_LOCKS_EXCLUDED(mu_);
   // True if it had to be changed.
   bool FollowFiles(const std::string& uuid, const std::shared_ptr<const HostList>& hosts, int tries);
@@ -72,6 +75,7 @@ class NodeLife {
   std::shared_ptr<const HostList> hosts_ ABSL_GUARDED_BY(mu_);
   // What a node took over and could not be written, by its uuid: whose places those were. Tried again when its drain would end.
   std::map<std::string, std::vector<std::string>> unwritten_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> taking_over_ ABSL_GUARDED_BY(mu_);  // Nodes of which what they took over is being written.
 };
 
 }  // namespace cairn::namenode

@@ -74,12 +74,12 @@ class Core : public ReportObserver, public std::enable_shared_from_this<Core> {
     });
     RETURN_IF_ERROR(life_->Restore());
     if (options_.racks != nullptr) registry_.SetRacks(options_.racks);
-    if (options_.hosts != nullptr) life_->SetHosts(options_.hosts);
     BlockManager::Parts parts{store_.get(), &registry_, space_, executor_, clock_, life_.get()};
     BlockManager::AskStorage ask = [weak = weak_from_this()](std::string node, std::string storage, BlockId block) {
       if (const std::shared_ptr<Core> self = weak.lock()) self->AskStorage(std::move(node), std::move(storage), block);
     };
     blocks_ = std::make_shared<BlockManager>(options_, identity_, parts, GenerationStamp(next_stamp_.load()), random, std::move(ask));
+    if (options_.hosts != nullptr) life_->SetHosts(options_.hosts);  // The block manager hears of what that changes.
     ScheduleTick();
     ScheduleSync();
     return absl::OkStatus();

@@ -230,6 +230,24 @@ TEST(JudgeBlock, NeverLetsGoodCopiesGoBelowTheWantedNumber) {
   }
 }
 
+// It comes back, and with it its rack.
+TEST(JudgeBlock, CopiesInMaintenanceCountForTheRacksOfABlock) {
+  std::vector<ReplicaEvidence> replicas = {Counting(1), Counting(2), Counting(3)};
+  replicas[2].standing->rack = "/other";
+  for (const auto& [state, spread] : {std::pair(v1::NODE_NORMAL, true), std::pair(v1::ENTERING_MAINTENANCE, true),
+                                      std::pair(v1::IN_MAINTENANCE, true), std::pair(v1::DECOMMISSIONING, false)}) {
+    replicas[2].standing->admin = state;
+    BlockEvidence evidence = Evidence(Committed(state == v1::DECOMMISSIONING ? 2 : 3), replicas);
+    evidence.racks = 2;
+    EXPECT_EQ(JudgeBlock(evidence).mis_replicated, !spread) << v1::NodeAdminState_Name(state);
+  }
+  replicas[2].standing->admin = v1::IN_MAINTENANCE;
+  replicas[2].standing->node = v1::DEAD;  // Switched off, as it may be.
+  BlockEvidence evidence = Evidence(Committed(3), replicas);
+  evidence.racks = 2;
+  EXPECT_FALSE(JudgeBlock(evidence).mis_replicated);
+}
+
 TEST(HoldsBack, WhoMayHaveAcknowledgedBytesOfABlockThatIsNotCommittedIsNotLetGo) {
   v1::BlockRecord record = Committed(2);
   record.set_state(v1::UNDER_CONSTRUCTION);

@@ -36,6 +36,7 @@ class FakeSpace : public NamespaceForReplicas {
     return id;
   }
   void SetBlock(BlockId id, const v1::BlockRecord& record) { rows_[{Family::kBlock, BlockKey(id)}] = record.SerializeAsString(); }
+  void DamageBlock(BlockId id) { rows_[{Family::kBlock, BlockKey(id)}] = "\xff"; }
   void RemoveBlock(BlockId id) { rows_.erase({Family::kBlock, BlockKey(id)}); }
   std::optional<v1::BlockRecord> Block(BlockId id) const {
     const auto found = rows_.find({Family::kBlock, BlockKey(id)});
@@ -72,7 +73,8 @@ class FakeSpace : public NamespaceForReplicas {
     }
   }
   absl::Status admin_error;
-  bool hold_admin = false;  // Changes wait, as in a writer's queue, until they are let go, in their order.
+  bool admin_unknown = false;  // Changes are made, and their callers hear that nobody can say so.
+  bool hold_admin = false;     // Changes wait, as in a writer's queue, until they are let go, in their order.
   size_t held_admin() const { return held_admin_.size(); }
   void DropAdmin() {  // As when their NameNode dies.
     hold_admin = false;
@@ -138,6 +140,7 @@ class FakeSpace : public NamespaceForReplicas {
     } else {
       rows_[key] = change.record.SerializeAsString();
     }
+    if (admin_unknown) return MakeError(ErrorKind::kRetriable, "whether it was written is not known");
     return absl::OkStatus();
   }
 

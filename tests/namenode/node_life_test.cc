@@ -507,6 +507,53 @@ TEST_F(NodeLifeTest, TakenOverPlaceThatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(cluster_.space.AdminRow("dn1"), std::nullopt);
 }
 
+// Else the old one's row, which is still there, would drain it again.
+TEST_F(NodeLifeTest, RecommissionOfATakenOverPlaceThatCouldNotBeWrittenOutlivesTheNamenode) {
+  Start(2);
+  cluster_.Write({1}, 2);  // There is nowhere to bring it: the drain does not end.
+  cluster_.Settle();
+  ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
+  cluster_.nodes[0]->Disconnect();
+  cluster_.nodes[1]->Disconnect();
+  cluster_.Settle();
+  FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
+  fresh->host = "dn1";
+  cluster_.space.admin_error = MakeError(ErrorKind::kReadOnly, "full");
+  fresh->Connect(cluster_.plane.get());
+  cluster_.world.RunFor(absl::Milliseconds(100));
+  EXPECT_EQ(State("fresh"), v1::DECOMMISSIONING);
+  cluster_.space.admin_error = absl::OkStatus();
+  ASSERT_TRUE(Set("fresh", Action::RECOMMISSION).ok());
+  EXPECT_EQ(cluster_.space.AdminRow("dn1"), std::nullopt);
+  cluster_.RestartNamenode();
+  fresh->Connect(cluster_.plane.get());
+  cluster_.Settle();
+  EXPECT_EQ(State("fresh"), v1::NODE_NORMAL);
+}
+
+TEST_F(NodeLifeTest, ChangeThatWasWrittenThoughNobodyCouldSayIsFollowedWhenTheDrainWouldEnd) {
+  Start(3);
+  ASSERT_TRUE(Set("dn0", Action::DECOMMISSION).ok());
+  cluster_.space.admin_unknown = true;
+  ASSERT_TRUE(cluster_.world.RunUntil(
+      [&] {
+        v1::NodeAdminRecord record;
+        record.ParseFromString(cluster_.space.AdminRow("dn0").value_or(""));
+        return record.state() == v1::DECOMMISSIONED;
+      },
+      absl::Seconds(30)));
+  EXPECT_EQ(State("dn0"), v1::DECOMMISSIONING);
+  EXPECT_TRUE(Reaches("dn0", v1::DECOMMISSIONED, absl::Seconds(30)));
+
+  cluster_.space.admin_unknown = false;
+  ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
+  cluster_.space.admin_unknown = true;
+  EXPECT_FALSE(Set("dn1", Action::RECOMMISSION).ok());
+  EXPECT_EQ(cluster_.space.AdminRow("dn1"), std::nullopt);
+  EXPECT_EQ(State("dn1"), v1::DECOMMISSIONING);
+  EXPECT_TRUE(Reaches("dn1", v1::NODE_NORMAL, absl::Seconds(30)));
+}
+
 // Many nodes go in and out of maintenance at once, again and again; nothing is copied, nobody is forgotten.
 TEST_F(NodeLifeTest, ManyNodesEnterAndLeaveMaintenanceTogether) {
   Start(13);

@@ -48,6 +48,20 @@ TEST(RepairLooks, LooksThatStartNothingAreShortSteps) {
   EXPECT_LE(most, 2 * kOfAStep);
 }
 
+TEST(RepairLooks, DamagedRowHoldsUpNoOtherBlock) {
+  ReplicaCluster cluster(2);
+  cluster.StartNamenode();
+  cluster.nodes[0]->Connect(cluster.plane.get());
+  cluster.Settle();
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 5; ++i) blocks.push_back(cluster.Write({0}, 2));
+  cluster.Settle();
+  cluster.space.DamageBlock(blocks[2]);
+  cluster.nodes[1]->Connect(cluster.plane.get());
+  cluster.world.RunFor(absl::Seconds(30));
+  for (const BlockId block : blocks) EXPECT_EQ(cluster.nodes[1]->Has(block), block != blocks[2]);
+}
+
 // Nothing is short of copies; a switch that fails would take all of them away.
 TEST(RepairLooks, BlocksOnOneRackOfSeveralAreBroughtToASecond) {
   ReplicaCluster cluster(0);
