@@ -19,7 +19,7 @@ absl::Status Arrivals::Read(const ReplicaStore& store, const ReadView& view) {
     if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
       return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
     ASSIGN_OR_RETURN(const std::vector<ReplicaRow> rows, store.ReplicasOn(*number, 0, kNothingWalked, 1));
-    if (!rows.empty()) expected.insert(record.datanode_uuid());
+    if (!rows.empty() || store.started_empty()) expected.insert(record.datanode_uuid());
   }
   RETURN_IF_ERROR(cursor->status());
   expected_.assign(expected.begin(), expected.end());
@@ -30,7 +30,7 @@ ReplicaPlane::Arrival Arrivals::Get(const DatanodeRegistry& registry, bool is_la
   ReplicaPlane::Arrival arrival;
   arrival.expected = static_cast<uint32_t>(expected_.size());
   for (const std::string& uuid : expected_) arrival.reported += registry.HasReported(uuid) ? 1 : 0;
-  arrival.complete = (arrival.reported == arrival.expected || is_late) && !registry.WalkIsDue();
+  arrival.complete = (arrival.reported == arrival.expected || is_late) && !registry.WalkIsDue(expected_);
   return arrival;
 }
 

@@ -11,7 +11,8 @@
 
 namespace cairn::namenode {
 
-// Who is awaited after a start: the DataNodes of which replicas were known before it. Immutable but for Read; thread-safe after that.
+// Who is awaited after a start: the DataNodes of which replicas were known before it, or, where all that was known is lost, all that ever
+// registered. A new one that comes and goes keeps nobody waiting. Immutable but for Read; thread-safe after that.
 class Arrivals {
  public:
   // Once, before any node registers. Reads a row of each storage that ever registered.

@@ -134,6 +134,7 @@ class DatanodeRegistry {
   std::optional<StorageHealth> HealthOf(StorageNumber storage, std::string_view client_host, std::string_view client_rack) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // On how many racks DataNodes are that live and stay: whether one rack is too few for a block. At most a second old.
+  // At most 1 while somebody is still asked where one of them stands: copies that seem to be on one rack may not be.
   size_t RackCount() const ABSL_LOCKS_EXCLUDED(mu_);
   // Where a host stands, of a DataNode, dead or not, or by the table; empty if that is not known.
   std::string RackOfHost(const std::string& host) const ABSL_LOCKS_EXCLUDED(mu_);
@@ -146,6 +147,8 @@ class DatanodeRegistry {
   std::vector<StorageNumber> StoragesOf(const std::string& datanode_uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // True while a node that answers has not walked all it has to.
   bool WalkIsDue() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The same, of these.
+  bool WalkIsDue(const std::vector<std::string>& uuids) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // A copy of all: not to be made for each block of many.
   std::vector<PlacementNode> PlacementNodes() const ABSL_LOCKS_EXCLUDED(mu_);

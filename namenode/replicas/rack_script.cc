@@ -1,5 +1,6 @@
 #include "namenode/replicas/rack_script.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ std::shared_ptr<const RackTable> RackScript::RacksLocked() const {
   std::map<std::string, std::string> racks = known_;
   if (table_ != nullptr)
     for (const auto& [host, rack] : table_->racks()) racks[host] = rack;
-  return std::make_shared<const RackTable>(RackTable::Of(racks));
+  return std::make_shared<const RackTable>(RackTable::SoFar(racks));
 }
 
 std::shared_ptr<const RackTable> RackScript::racks() const {
@@ -32,22 +33,27 @@ void RackScript::Ask(const std::string& host) {
   // A word that looks like an option is none of a host; the program is not to be led astray by it.
   if (name.empty() || name.starts_with('-')) return;
   MutexLock lock(mu_);
-  if (known_.contains(name) || (table_ != nullptr && table_->racks().contains(name))) return;
-  if (known_.size() + wanted_.size() >= options_.most_hosts) return;
-  if (wanted_.insert(std::move(name)).second) StepSoonLocked(absl::ZeroDuration());
+  if (hosts_.size() >= options_.most_hosts || !hosts_.insert(name).second) return;
+  if (table_ != nullptr && table_->racks().contains(name)) return;
+  wanted_.insert(std::move(name));
+  StepAtLocked(executor_->clock().Now());
 }
 
 void RackScript::AskAgain(std::shared_ptr<const RackTable> table) {
   MutexLock lock(mu_);
   table_ = std::move(table);
-  for (const auto& [host, rack] : known_)
+  wanted_.clear();
+  alone_.clear();
+  failing_.clear();
+  for (const std::string& host : hosts_)
     if (table_ == nullptr || !table_->racks().contains(host)) wanted_.insert(host);
-  StepSoonLocked(absl::ZeroDuration());
+  StepAtLocked(executor_->clock().Now());
 }
 
-void RackScript::StepSoonLocked(absl::Duration pause) {
-  if (std::exchange(posted_, true)) return;
-  executor_->PostAt(executor_->clock().Now() + pause, [this] { Step(); });
+void RackScript::StepAtLocked(SteadyTime time) {
+  if (posted_ && *posted_ <= time) return;
+  posted_ = time;
+  executor_->PostAt(time, [this] { Step(); });
 }
 
 absl::StatusOr<std::vector<std::string>> RackScript::RacksOf(const std::vector<std::string>& hosts) const {
@@ -65,36 +71,55 @@ absl::StatusOr<std::vector<std::string>> RackScript::RacksOf(const std::vector<s
   return racks;
 }
 
+std::vector<std::string> RackScript::TakeLocked(SteadyTime now) {
+  std::vector<std::string> hosts;
+  while (!wanted_.empty() && hosts.size() < options_.most_arguments) hosts.push_back(std::move(wanted_.extract(wanted_.begin()).value()));
+  if (hosts.empty() && !alone_.empty() && alone_.begin()->first <= now) {
+    hosts.push_back(alone_.begin()->second);
+    alone_.erase(alone_.begin());
+  }
+  return hosts;
+}
+
+bool RackScript::FailedLocked(const std::vector<std::string>& hosts, const absl::Status& status, SteadyTime now) {
+  const bool many = hosts.size() > 1;
+  for (const std::string& host : hosts) alone_.emplace(many ? now : now + options_.retry_after, host);
+  if (many) return false;
+  const std::string& host = hosts.front();
+  if (failing_.empty())
+    log::Error("net.topology.script.file.name: {}; hosts that it has not answered for are on {}, {} among them",
+               std::string(status.message()), kDefaultRack, host);
+  failing_.insert(host);
+  return known_.emplace(host, kDefaultRack).second;
+}
+
 void RackScript::Step() {
   std::vector<std::string> hosts;
   {
     MutexLock lock(mu_);
-    posted_ = false;
-    for (const std::string& host : wanted_) {
-      if (hosts.size() >= options_.most_arguments) break;
-      hosts.push_back(host);
-    }
+    posted_.reset();
+    hosts = TakeLocked(executor_->clock().Now());
   }
   absl::StatusOr<std::vector<std::string>> racks = std::vector<std::string>();
   if (!hosts.empty()) racks = RacksOf(hosts);  // Takes its time: no lock is held.
   std::shared_ptr<const RackTable> all;
   {
     MutexLock lock(mu_);
-    if (!racks.ok()) {
-      if (!std::exchange(fails_, true))
-        log::Error("net.topology.script.file.name: {}; hosts that it has not answered for are on {}: {}",
-                   std::string(racks.status().message()), kDefaultRack, fmt::join(hosts, " "));
-      return StepSoonLocked(options_.retry_after);
-    }
-    if (!hosts.empty() && std::exchange(fails_, false)) log::Info("net.topology.script.file.name: {} works again", options_.program);
-    for (size_t i = 0; i < hosts.size(); ++i) {
+    const SteadyTime now = executor_->clock().Now();
+    bool news = racks.ok();
+    if (!racks.ok()) news = FailedLocked(hosts, racks.status(), now);
+    for (size_t i = 0; racks.ok() && i < hosts.size(); ++i) {
       known_[hosts[i]] = (*racks)[i];
-      wanted_.erase(hosts[i]);
+      if (failing_.erase(hosts[i]) > 0 && failing_.empty()) log::Info("net.topology.script.file.name: {} works again", options_.program);
     }
-    if (!wanted_.empty()) StepSoonLocked(absl::ZeroDuration());
-    all = RacksLocked();
+    if (!wanted_.empty()) {
+      StepAtLocked(now);
+    } else if (!alone_.empty()) {
+      StepAtLocked(std::max(now, alone_.begin()->first));
+    }
+    if (news) all = RacksLocked();
   }
-  on_racks_(std::move(all));
+  if (all != nullptr) on_racks_(std::move(all));
 }
 
 }  // namespace cairn::namenode

@@ -30,6 +30,16 @@ RackTable RackTable::Of(const std::map<std::string, std::string>& racks) {
   return table;
 }
 
+RackTable RackTable::SoFar(const std::map<std::string, std::string>& racks) {
+  RackTable table = Of(racks);
+  table.is_final_ = false;
+  return table;
+}
+
+bool RackTable::Answers(std::string_view host) const {
+  return is_final_ || host.empty() || host.starts_with('-') || racks_.contains(absl::AsciiStrToLower(std::string(host)));
+}
+
 const std::string& RackTable::RackOf(std::string_view host) const {
   static const std::string kNowhere = kDefaultRack;
   const auto found = racks_.find(absl::AsciiStrToLower(std::string(host)));

@@ -1,5 +1,6 @@
 // The half of DatanodeRegistry that is about what operators want of nodes, and about nodes that take each other's place.
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -103,9 +104,13 @@ size_t DatanodeRegistry::RackCount() const {
   const SteadyTime now = clock_->Now();
   if (now < rack_count_holds_until_) return rack_count_;
   std::set<std::string_view> racks;
-  for (const auto& [uuid, node] : nodes_)
-    if (node.admin.state() == v1::NODE_NORMAL && StateOf(node) != v1::DEAD) racks.insert(node.info.rack());
-  rack_count_ = racks.size();
+  bool all_known = true;
+  for (const auto& [uuid, node] : nodes_) {
+    if (StateOf(node) == v1::DEAD) continue;
+    if (node.admin.state() == v1::NODE_NORMAL) racks.insert(node.info.rack());
+    all_known = all_known && (racks_ == nullptr || racks_->Answers(node.info.transfer().host()));
+  }
+  rack_count_ = all_known ? racks.size() : std::min<size_t>(racks.size(), 1);
   rack_count_holds_until_ = now + kHolds;
   return rack_count_;
 }
@@ -139,6 +144,15 @@ bool DatanodeRegistry::HasReported(const std::string& uuid) const {
   const Node& node = found->second;
   if (!node.allowed || node.admin.state() == v1::DECOMMISSIONED || node.admin.state() == v1::IN_MAINTENANCE) return true;
   return node.incarnation != Incarnation() && StateOf(node) != v1::DEAD && !HasToWalk(node);
+}
+
+bool DatanodeRegistry::WalkIsDue(const std::vector<std::string>& uuids) const {
+  MutexLock lock(mu_);
+  for (const std::string& uuid : uuids) {
+    const auto found = nodes_.find(uuid);
+    if (found != nodes_.end() && StateOf(found->second) != v1::DEAD && HasToWalk(found->second)) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> DatanodeRegistry::OthersAt(const std::string& uuid, const v1::DatanodeInfo& info) const {

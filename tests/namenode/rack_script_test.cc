@@ -67,20 +67,41 @@ TEST_F(RackScriptTest, AsksForManyHostsAtOnceAndKeepsTheAnswers) {
 TEST_F(RackScriptTest, FailuresLeaveHostsOnTheDefaultRackAndAreTriedAgain) {
   Start();
   script_->Ask("a");
-  script_->Ask("b");
+  EXPECT_FALSE(script_->racks()->Answers("a"));
   Settle();
   EXPECT_EQ(RackOf("a"), kDefaultRack);
-  EXPECT_EQ(racks_, nullptr);
-  for (const char* wrong : {"/r1", "/r1 /r2 /r3", "/r1 r2", ""}) {
+  EXPECT_TRUE(script_->racks()->Answers("a"));  // As far as anybody can say.
+  for (const char* wrong : {"", "/r1 /r2", "/", "r2"}) {
     answers_ = {wrong};
     world_.RunFor(absl::Minutes(1));
     EXPECT_EQ(RackOf("a"), kDefaultRack) << wrong;
     EXPECT_THAT(answers_, IsEmpty()) << wrong;
   }
-  answers_ = {"/r1 /r2"};
+  answers_ = {"/r1"};
   world_.RunFor(absl::Minutes(1));
   EXPECT_EQ(RackOf("a"), "/r1");
-  EXPECT_EQ(RackOf("b"), "/r2");
+  EXPECT_EQ(racks_->RackOf("a"), "/r1");
+  EXPECT_THAT(calls_, SizeIs(6));
+}
+
+TEST_F(RackScriptTest, HostThatTheProgramDoesNotKnowKeepsNoOtherFromItsRack) {
+  Start(/*most_arguments=*/2);
+  answers_ = {"bad", "/c", "bad", "/b"};
+  for (const char* host : {"a", "b", "c"}) script_->Ask(host);
+  Settle();
+  EXPECT_THAT(calls_, ElementsAre(ElementsAre("/racks", "a", "b"), ElementsAre("/racks", "c"), ElementsAre("/racks", "a"),
+                                  ElementsAre("/racks", "b")));
+  EXPECT_EQ(racks_->RackOf("a"), kDefaultRack);
+  EXPECT_EQ(racks_->RackOf("b"), "/b");
+  EXPECT_EQ(racks_->RackOf("c"), "/c");
+  answers_ = {"/d"};
+  script_->Ask("d");  // It does not wait for the other's pause.
+  Settle();
+  EXPECT_EQ(racks_->RackOf("d"), "/d");
+  answers_ = {"/a"};
+  world_.RunFor(absl::Minutes(1));
+  EXPECT_EQ(racks_->RackOf("a"), "/a");
+  EXPECT_THAT(calls_, SizeIs(6));
 }
 
 TEST_F(RackScriptTest, TableGoesFirstAndWhatIsKnownHoldsUntilThereIsANewAnswer) {
@@ -92,10 +113,11 @@ TEST_F(RackScriptTest, TableGoesFirstAndWhatIsKnownHoldsUntilThereIsANewAnswer) 
   EXPECT_EQ(RackOf("a"), "/table");
   script_->AskAgain(nullptr);
   EXPECT_EQ(RackOf("b"), "/r1");
-  answers_ = {"/r9"};
+  EXPECT_FALSE(script_->racks()->Answers("a"));  // The table does not say any more.
+  answers_ = {"/r8 /r9"};
   Settle();
   EXPECT_EQ(RackOf("b"), "/r9");
-  EXPECT_EQ(RackOf("a"), kDefaultRack);
+  EXPECT_EQ(RackOf("a"), "/r8");
 }
 
 }  // namespace

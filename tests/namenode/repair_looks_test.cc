@@ -110,6 +110,11 @@ TEST(RepairLooks, BlocksAreSpreadWhenRacksBecomeKnown) {
   cluster.Settle();
   const BlockId block = cluster.Write({0, 1}, 2);
   cluster.Settle();
+  cluster.plane->SetRacks(std::make_shared<const RackTable>(RackTable::SoFar({{"dn1", "/a"}, {"dn2", "/b"}})));
+  cluster.world.RunFor(absl::Minutes(1));
+  cluster.plane->SetRacks(std::make_shared<const RackTable>(RackTable::SoFar({{"dn0", "/a"}, {"dn1", "/a"}})));
+  cluster.world.RunFor(absl::Minutes(1));
+  EXPECT_FALSE(cluster.nodes[2]->Has(block));  // Of one it is not known yet: it may be on the same.
   cluster.plane->SetRacks(std::make_shared<const RackTable>(RackTable::Of({{"dn0", "/a"}, {"dn1", "/a"}, {"dn2", "/b"}})));
   cluster.world.RunFor(absl::Minutes(1));
   EXPECT_TRUE(cluster.nodes[2]->Has(block));
