@@ -233,6 +233,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "DataNode: limits", true},
     {"cairn.datanode.delete.bytes-per-second", ValueType::kBytes, "4g", "", 1048576, kMost, "Pace of deletion, each disk.",
      "DataNode: limits", true},
+    {"cairn.datanode.delete.busy-percent", ValueType::kInt, "5", "", 1, 100,
+     "Share of a disk's time that unlinking takes while writers and readers wait for it.", "DataNode: limits", true},
     {"cairn.datanode.delete.backlog", ValueType::kInt, "200000", "", 1, kMost,
      "Files waiting to be unlinked, beyond which the DataNode takes no more deletions from the NameNode.", "DataNode: limits"},
     {"dfs.datanode.balance.bandwidthPerSec", ValueType::kBytes, "100m", "", 1024, kMost,

@@ -10,6 +10,7 @@ namespace cairn::datanode {
 namespace {
 
 constexpr absl::Duration kLeastYield = absl::Milliseconds(1);
+constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 constexpr absl::Duration kAskAgain = absl::Milliseconds(20);  // Whether a fault point still blocks.
 
 }  // namespace
@@ -85,7 +86,8 @@ void Deleter::Step() {
   }
   if (!wait && busy_()) {
     if (yielding_since_ == SteadyTime::Infinite()) yielding_since_ = now;
-    if (now - yielding_since_ < yield_) wait = kLeastYield;
+    // Looks again before the end, since the others may be through.
+    if (now - yielding_since_ < yield_) wait = std::clamp(yielding_since_ + yield_ - now, kLeastYield, kLookAgain);
   }
   File file;
   {

@@ -16,9 +16,10 @@ namespace cairn::datanode {
 struct DeleterOptions {
   double unlinks_per_second = 2000;
   double bytes_per_second = 4.0 * (1 << 30);
-  // While foreground work waits for the disk, unlinking takes this share of the time and no more: after each unlink it stands back in
-  // proportion to what that one took, but never for longer than `longest_yield`.
-  double busy_share = 0.2;
+  // While the disk is used by others, unlinking takes this share of the time and no more: after each unlink it stands back in proportion to
+  // what that one took, but never for longer than `longest_yield`. What it costs others is more than its own time: each unlink is in the
+  // file system's next commit, for which their syncs wait.
+  double busy_share = 0.05;  // cairn.datanode.delete.busy-percent
   absl::Duration longest_yield = absl::Milliseconds(200);
 
   absl::Duration YieldAfter(absl::Duration unlink) const;

@@ -43,6 +43,7 @@ absl::Status FileReplicaReader::TakePartialChecksum(uint32_t received_checksum) 
 }
 
 absl::StatusOr<std::string> FileReplicaReader::ReadChecksums(uint64_t first_chunk, uint64_t count) {
+  volume_->NoteUse(volume_->env()->clock().Now());
   const uint64_t chunks = ChunkCount(length(), bytes_per_checksum());
   if (first_chunk > chunks || count > chunks - first_chunk) {
     return MakeError(ErrorKind::kInvalidArgument,

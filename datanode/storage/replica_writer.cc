@@ -182,6 +182,7 @@ absl::Status FileReplicaWriter::SyncFile() {
   absl::Status synced = file_->Sync();
   const SteadyTime end = clock.Now();
   volume_->sync_latency().Note(end - begin, end);
+  volume_->NoteUse(end);
   return synced;
 }
 
@@ -191,6 +192,7 @@ absl::Status FileReplicaWriter::WriteData(uint64_t offset, std::span<const char>
   absl::Status written = file_->WriteData(offset, data);
   const SteadyTime end = clock.Now();
   volume_->write_latency().Note(end - begin, end);
+  volume_->NoteUse(end);
   return written;
 }
 

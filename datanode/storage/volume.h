@@ -101,6 +101,8 @@ class Volume {
   // What writers wait for.
   DiskLatency& write_latency() { return write_latency_; }
   DiskLatency& sync_latency() { return sync_latency_; }
+  // Somebody writes, syncs or reads at `now`, and would feel what else the disk does.
+  void NoteUse(SteadyTime now) { used_at_ns_.store(absl::ToInt64Nanoseconds(now.since_start()), std::memory_order_relaxed); }
 
   // How full, of what it may hold: 0 to 1.
   double fullness() const;
@@ -143,6 +145,7 @@ class Volume {
   std::atomic<uint64_t> probes_{0};  // Begun.
   DiskLatency write_latency_;        // Has its own lock.
   DiskLatency sync_latency_;         // Has its own lock.
+  std::atomic<int64_t> used_at_ns_{INT64_MIN / 2};
   std::atomic<bool> leaving_{false};
   Mutex version_mu_;
   CondVar version_written_;
