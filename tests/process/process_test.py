@@ -4,11 +4,9 @@
 Each class starts clusters of its own in build/run/test-<pid>-<n>, and removes them. Run by ctest for the build folder it is in; by hand
 the preset is CAIRN_PRESET, else release."""
 
-import shutil
 import signal
 import socket
 import subprocess
-import time
 import unittest
 
 from real_cluster import BLOCK, ClusterTest, cluster, generated
@@ -92,63 +90,6 @@ class LostDatanode(ClusterTest):
             writer.stdin.close()
             self.assertEqual(writer.wait(120), 0, writer.stderr.read().decode(errors="replace"))
         self.assertEqual(self.cat("/long"), data)
-
-
-class Deletion(ClusterTest):
-    """Deleting and everything else do not wait for one another."""
-
-    def test_replica_files_go_from_the_disks(self):
-        for number in range(20):
-            self.put(f"/old/{number}", generated(1000 + number, number))
-        names = [n for n in self.cluster.processes if n != "namenode"]
-        self.assertEqual([len(self.replica_files(n)) for n in names], [20] * 3)
-        self.cairn("dfs", "-rm", "-r", "-skipTrash", "/old")
-        self.until("all replica files are unlinked", lambda: not any(self.replica_files(n) for n in names))
-
-
-class NothingWaitsForADeletion(ClusterTest):
-    """Closes go on while deletions, or the answers of heartbeats, are blocked on every DataNode."""
-
-    def restart_datanodes(self, faults):
-        for name in self.cluster.processes:
-            if name == "namenode":
-                continue
-            self.cluster.processes[name].stop()
-            arguments = ["--fault-points"] if faults else []
-            self.cluster.start_process(name, arguments, {"CAIRN_FAULTS": faults} if faults else None)
-        for name in self.cluster.processes:
-            self.cluster.wait_ready(name)
-
-    def close_200_files(self, directory):
-        """In one process of the CLI, each file of its own content; the seconds it took."""
-        local = self.cluster.folder / "local"
-        shutil.rmtree(local, ignore_errors=True)
-        local.mkdir()
-        for number in range(200):
-            (local / f"file-{number}").write_bytes(generated(2000 + number, number))
-        self.cairn("dfs", "-mkdir", "-p", directory)
-        begin = time.monotonic()
-        self.cairn("dfs", "-put", *[str(local / f"file-{n}") for n in range(200)], directory)
-        seconds = time.monotonic() - begin
-        self.assertEqual(self.cat(f"{directory}/file-199"), generated(2199, 199))
-        return seconds
-
-    def test_200_closes_finish_while_deletions_are_blocked(self):
-        names = [n for n in self.cluster.processes if n != "namenode"]
-        self.close_200_files("/old")
-        self.restart_datanodes("datanode.deleter.unlink=block")
-        self.cairn("dfs", "-rm", "-r", "-skipTrash", "/old")
-        seconds = self.close_200_files("/new")
-        print(f"200 closes while deletions are blocked: {seconds:.2f} s", flush=True)
-        self.assertEqual([len(self.replica_files(n)) for n in names], [400] * 3, "nothing can have been unlinked")
-        self.restart_datanodes("")
-        self.until("the old replicas are unlinked", lambda: all(len(self.replica_files(n)) == 200 for n in names))
-        self.assertEqual(self.cat("/new/file-0"), generated(2000, 0))
-
-    def test_200_closes_finish_while_heartbeat_answers_are_held(self):
-        self.restart_datanodes("datanode.heartbeat.answer=delay(30000)")
-        seconds = self.close_200_files("/new")
-        print(f"200 closes while heartbeat answers are held: {seconds:.2f} s", flush=True)
 
 
 class BadInput(ClusterTest):
