@@ -27,14 +27,6 @@ v1::ReplicaEntry EntryOf(BlockId id, const ReplicaRecord& record) {
   return entry;
 }
 
-void AppendState(EventLog* events, const std::string& storage_uuid, v1::StorageState state) {
-  v1::ReportEvent event;
-  event.set_type(v1::STORAGE_STATE_CHANGED);
-  event.set_storage_uuid(storage_uuid);
-  event.set_storage_state(state);
-  events->Append(std::move(event));
-}
-
 void AppendRange(Volume* volume, v1::ReportRange range) {
   v1::ReportEvent event;
   event.set_type(v1::RANGE);
@@ -106,7 +98,7 @@ uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_
     MutexLock lock(change_mu_);
     volume = VolumeOf(storage_uuid);
     if (volume == nullptr) {
-      AppendState(events_, storage_uuid, removed_.contains(storage_uuid) ? v1::REMOVED : v1::FAILED);
+      events_->AppendState(storage_uuid, removed_.contains(storage_uuid) ? v1::REMOVED : v1::FAILED);
       return 0;
     }
   }
@@ -114,7 +106,7 @@ uint64_t FileBlockStore::WalkStep(const std::string& storage_uuid, uint64_t end_
   MutexLock lock(shard.mu);
   if (volume->failed()) {  // Asked under the lock: a volume that is taken out is empty before anyone can look.
     // One that was retired since it was found has told its REMOVED itself, or gives its place to another, which tells of it.
-    if (!volume->retired()) AppendState(events_, storage_uuid, v1::FAILED);
+    if (!volume->retired()) events_->AppendState(storage_uuid, v1::FAILED);
     return 0;
   }
   uint64_t lowest = 0;

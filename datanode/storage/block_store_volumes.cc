@@ -18,14 +18,6 @@ namespace {
 
 constexpr size_t kComparedAtATime = 1024;  // What writers and readers of the other volume wait for.
 
-void AppendHealthy(Volume* volume) {
-  v1::ReportEvent event;
-  event.set_type(v1::STORAGE_STATE_CHANGED);
-  event.set_storage_uuid(volume->storage_uuid());
-  event.set_storage_state(v1::HEALTHY);
-  volume->events().Append(std::move(event));
-}
-
 }  // namespace
 
 void FileBlockStore::SetVolumeObserver(VolumeObserver observer) {
@@ -92,7 +84,7 @@ void FileBlockStore::Publish(std::unique_ptr<Volume> volume) {
     MutexLock lock(change_mu_);
     {
       MutexLock shard_lock(added->shard().mu);
-      if (!added->failed()) AppendHealthy(added);  // Its deleter is at work already.
+      if (!added->failed()) events_->AppendState(added->storage_uuid(), v1::HEALTHY);  // Its deleter is at work already.
     }
     removed_.erase(added->storage_uuid());
     CAIRN_CHECK(volumes_.Add(std::move(volume)), "a volume was opened that there is no room for");

@@ -22,6 +22,14 @@ void EventLog::DropOldestLocked() {
   events_.pop_front();
 }
 
+uint64_t EventLog::AppendState(const std::string& storage_uuid, v1::StorageState state) {
+  v1::ReportEvent event;
+  event.set_type(v1::STORAGE_STATE_CHANGED);
+  event.set_storage_uuid(storage_uuid);
+  event.set_storage_state(state);
+  return Append(std::move(event));
+}
+
 EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_bytes) const {
   MutexLock lock(mu_);
   Slice slice;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -24,6 +25,8 @@ class EventLog {
   explicit EventLog(const Clock* clock, size_t max_kept = 1 << 20, size_t max_bytes = 64 << 20);
 
   uint64_t Append(v1::ReportEvent event) ABSL_LOCKS_EXCLUDED(mu_);  // Sets and returns the number.
+  // STORAGE_STATE_CHANGED; as Append.
+  uint64_t AppendState(const std::string& storage_uuid, v1::StorageState state) ABSL_LOCKS_EXCLUDED(mu_);
   // Events from `number` on, at most `max_count` and about `max_bytes`; `gone` is set if that number is not kept any more.
   struct Slice {
     std::vector<v1::ReportEvent> events;

@@ -118,18 +118,17 @@ absl::StatusOr<BlockStore::Placement> FileBlockStore::Place(const CreateOptions&
     return MakeError(std::move(error));
   }
   const uint64_t needed = std::max<uint64_t>(options.expected_bytes, 1) + 2 * kHeaderPageBytes;
-  std::map<const Volume*, double> slow = SlowVolumes();
   std::vector<VolumeChoice> choices;
   for (Volume* volume : volumes_) {
     const uint64_t remaining = volume->remaining_bytes();
     if (remaining < needed || volume->leaving()) continue;
-    choices.push_back({.volume = volume,
-                       .free_bytes = remaining,
-                       .fullness = volume->fullness(),
-                       .queued = volume->disk()->QueueDepth(),
-                       .times_as_slow = slow[volume]});
+    choices.push_back({.volume = volume, .free_bytes = remaining, .fullness = volume->fullness(), .queued = volume->disk()->QueueDepth()});
   }
-  ExcludeSlow(&choices, max_slow_excluded_);
+  if (choices.size() > 1 && max_slow_excluded_ > 0) {
+    std::map<const Volume*, double> slow = SlowVolumes();
+    for (VolumeChoice& choice : choices) choice.times_as_slow = slow[choice.volume];
+    ExcludeSlow(&choices, max_slow_excluded_);
+  }
   for (const VolumeChoice& choice : choices) {
     Volume* const volume = choice.volume;
     if (volume->storage_uuid() == options.storage_uuid) return Placement{.storage_uuid = volume->storage_uuid(), .disk = volume->disk()};

@@ -135,7 +135,8 @@ absl::Status FileReplicaWriter::Store(const PacketToWrite& packet) {
 
   // Data, then its checksums, then the slot that vouches for a partial chunk: whatever a crash leaves of them verifies only if all is
   // there.
-  absl::Status stored = WriteData(before, packet.data.subspan(before - packet.offset));
+  absl::Status stored =
+      Timed(&volume_->write_latency(), [&] { return file_->WriteData(before, packet.data.subspan(before - packet.offset)); });
   if (stored.ok() && !plan->entries.empty()) stored = file_->WriteChecksums(plan->first_chunk, plan->entries);
   if (stored.ok() && end % chunk != 0) {
     stored =
@@ -176,24 +177,18 @@ absl::Status FileReplicaWriter::MakeDurable(ReplicaState state, uint8_t flags) {
   return SyncDirectoryOnce();
 }
 
-absl::Status FileReplicaWriter::SyncFile() {
+absl::Status FileReplicaWriter::Timed(DiskLatency* latency, absl::FunctionRef<absl::Status()> work) {
   const Clock& clock = volume_->env()->clock();
   const SteadyTime begin = clock.Now();
-  absl::Status synced = file_->Sync();
+  absl::Status done = work();
   const SteadyTime end = clock.Now();
-  volume_->sync_latency().Note(end - begin, end);
+  latency->Note(end - begin, end);
   volume_->NoteUse(end);
-  return synced;
+  return done;
 }
 
-absl::Status FileReplicaWriter::WriteData(uint64_t offset, std::span<const char> data) {
-  const Clock& clock = volume_->env()->clock();
-  const SteadyTime begin = clock.Now();
-  absl::Status written = file_->WriteData(offset, data);
-  const SteadyTime end = clock.Now();
-  volume_->write_latency().Note(end - begin, end);
-  volume_->NoteUse(end);
-  return written;
+absl::Status FileReplicaWriter::SyncFile() {
+  return Timed(&volume_->sync_latency(), [this] { return file_->Sync(); });
 }
 
 absl::Status FileReplicaWriter::Sync() {

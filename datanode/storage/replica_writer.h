@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "datanode/storage/replica_file.h"
 #include "datanode/storage/replica_map.h"
 #include "datanode/storage/volume.h"
@@ -49,8 +50,9 @@ class FileReplicaWriter : public ReplicaWriter {
   absl::Status CheckUsable() const;
   absl::Status Store(const PacketToWrite& packet);
   absl::Status MakeDurable(ReplicaState state, uint8_t flags);
-  absl::Status SyncFile();  // Its time is the volume's to know; so is that of WriteData.
-  absl::Status WriteData(uint64_t offset, std::span<const char> data);
+  absl::Status SyncFile();
+  // What writers wait for is the volume's to know.
+  absl::Status Timed(DiskLatency* latency, absl::FunctionRef<absl::Status()> work);
   absl::Status SyncDirectoryOnce();
   // The volume is full, or it fails; the status as it is.
   absl::Status DiskTrouble(absl::Status status);

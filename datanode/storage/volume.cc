@@ -215,19 +215,21 @@ void Volume::Fail(const absl::Status& why) {
   IgnoreError(SetDistrusted(true), "before it may come back it is tried again");
 }
 
-bool Volume::NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) {
-  MutexLock lock(shard_.mu);
-  if (failed_.exchange(true, std::memory_order_acq_rel)) return false;
-  v1::ReportEvent event;
-  event.set_type(v1::STORAGE_STATE_CHANGED);
-  event.set_storage_uuid(storage_uuid_);
-  event.set_storage_state(v1::FAILED);
-  events_->Append(std::move(event));
+std::vector<std::shared_ptr<WriterLink>> Volume::RevokeWriters() {
+  std::vector<std::shared_ptr<WriterLink>> writers;
   for (const auto& [id, record] : shard_.replicas) {
     if (record.open() == nullptr || record.open()->writer == nullptr) continue;
     record.open()->writer->Revoke();
-    writers->push_back(record.open()->writer);
+    writers.push_back(record.open()->writer);
   }
+  return writers;
+}
+
+bool Volume::NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) {
+  MutexLock lock(shard_.mu);
+  if (failed_.exchange(true, std::memory_order_acq_rel)) return false;
+  events_->AppendState(storage_uuid_, v1::FAILED);
+  *writers = RevokeWriters();
   return true;
 }
 
@@ -253,19 +255,9 @@ void Volume::Retire(bool removed) {
     failed_.store(true, std::memory_order_release);
     retired_.store(true, std::memory_order_release);
     if (removed) removed_.store(true, std::memory_order_release);
-    for (const auto& [id, record] : shard_.replicas) {
-      if (record.open() == nullptr || record.open()->writer == nullptr) continue;
-      record.open()->writer->Revoke();
-      writers.push_back(record.open()->writer);
-    }
+    writers = RevokeWriters();
     shard_.replicas.clear();
-    if (removed) {
-      v1::ReportEvent event;
-      event.set_type(v1::STORAGE_STATE_CHANGED);
-      event.set_storage_uuid(storage_uuid_);
-      event.set_storage_state(v1::REMOVED);
-      events_->Append(std::move(event));
-    }
+    if (removed) events_->AppendState(storage_uuid_, v1::REMOVED);
   }
   for (const auto& writer : writers) writer->Stop();
   lock_.reset();

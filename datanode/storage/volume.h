@@ -121,6 +121,8 @@ class Volume {
   absl::Status Format(const VersionRecord& fresh);
   absl::Status RefreshSpace();
   absl::Status RemoveLeftoverProbes();
+  // Those of all open replicas, revoked and to be stopped when the lock is let go.
+  std::vector<std::shared_ptr<WriterLink>> RevokeWriters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_.mu);
   // False if it had failed before. Otherwise fills in the writers, revoked and to be stopped.
   bool NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) ABSL_LOCKS_EXCLUDED(shard_.mu);
   // An error if there is none, as where an unmounted disk was, or it is another storage's.
