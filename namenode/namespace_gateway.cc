@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "namenode/namespace/datanode_rows.h"
 #include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
@@ -15,15 +16,9 @@ namespace {
 // Numbers of the storages asked for, in order; fewer if one is new or was another node's.
 absl::StatusOr<std::vector<StorageNumber>> KnownStorages(const ReadView& view, const v1::Mutation::RegisterStorages& asked) {
   std::map<std::string, StorageNumber> known;
-  const auto cursor = view.Scan(Family::kDatanode, "", "");
-  for (; cursor->Valid(); cursor->Next()) {
-    const std::optional<StorageNumber> number = ParseDatanodeKey(cursor->key());
-    v1::DatanodeRecord record;
-    if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
-      return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
-    if (record.datanode_uuid() == asked.datanode_uuid()) known.emplace(record.storage_uuid(), *number);
-  }
-  RETURN_IF_ERROR(cursor->status());
+  ASSIGN_OR_RETURN(const auto storages, RegisteredStorages(view));
+  for (const auto& [number, record] : storages)
+    if (record.datanode_uuid() == asked.datanode_uuid()) known.emplace(record.storage_uuid(), number);
   std::vector<StorageNumber> numbers;
   for (const std::string& uuid : asked.storage_uuids())
     if (const auto found = known.find(uuid); found != known.end()) numbers.push_back(found->second);

@@ -1,27 +1,19 @@
 #include "namenode/replicas/arrivals.h"
 
-#include <memory>
-#include <optional>
 #include <set>
 
 #include "common/status.h"
-#include "namenode/namespace/records.h"
-#include "namenode/store/keys.h"
+#include "namenode/namespace/datanode_rows.h"
 
 namespace cairn::namenode {
 
 absl::Status Arrivals::Read(const ReplicaStore& store, const ReadView& view) {
   std::set<std::string> expected;
-  const std::unique_ptr<Cursor> cursor = view.Scan(Family::kDatanode, "", "");
-  for (; cursor->Valid(); cursor->Next()) {
-    const std::optional<StorageNumber> number = ParseDatanodeKey(cursor->key());
-    v1::DatanodeRecord record;
-    if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
-      return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
-    ASSIGN_OR_RETURN(const std::vector<ReplicaRow> rows, store.ReplicasOn(*number, 0, kNothingWalked, 1));
+  ASSIGN_OR_RETURN(const auto storages, RegisteredStorages(view));
+  for (const auto& [number, record] : storages) {
+    ASSIGN_OR_RETURN(const std::vector<ReplicaRow> rows, store.ReplicasOn(number, 0, kNothingWalked, 1));
     if (!rows.empty() || store.started_empty()) expected.insert(record.datanode_uuid());
   }
-  RETURN_IF_ERROR(cursor->status());
   expected_.assign(expected.begin(), expected.end());
   return absl::OkStatus();
 }

@@ -19,8 +19,7 @@ namespace cairn::namenode {
 namespace {
 
 constexpr absl::Duration kBalancePause = absl::Milliseconds(5);  // Between steps: the executor has other work.
-constexpr absl::Duration kTokenLife = absl::Minutes(10);
-constexpr size_t kLeastRows = 16;  // Of one look.
+constexpr size_t kLeastRows = 16;                                // Of one look.
 constexpr size_t kMostRows = 256;
 constexpr size_t kMostMoves = 32;  // Of one node at once: there are more orders for a DataNode than these.
 constexpr double kBrim = 0.05;     // Of a volume, that no move fills.
@@ -49,11 +48,6 @@ bool KeepsRacks(const BlockEvidence& evidence, StorageNumber source, const std::
     if (replica.row.storage != source) after.insert(replica.standing->rack);
   }
   return after.size() >= before.size();
-}
-
-bool IsWhole(const ReplicaRow& row, const v1::BlockRecord& record) {
-  return row.state == v1::FINALIZED && !row.corrupt && row.stamp.value() == record.generation_stamp() &&
-         row.length_bytes == record.length_bytes();
 }
 
 }  // namespace
@@ -167,8 +161,7 @@ size_t BlockManager::MostMoves() const {
 // Repairs come first: a node that has all it may have moves nothing.
 bool BlockManager::HasRoomForMove(const std::string& datanode_uuid) const {
   const auto session = sessions_.find(datanode_uuid);
-  return session != sessions_.end() && session->second->room() && HasRoom(datanode_uuid) &&
-         moves_.LoadOf(datanode_uuid) < MostMoves();
+  return session != sessions_.end() && session->second->room() && HasRoom(datanode_uuid) && moves_.LoadOf(datanode_uuid) < MostMoves();
 }
 
 void BlockManager::StartMoves(const BalanceRun::Look& look) {
@@ -197,8 +190,7 @@ bool BlockManager::MayMove(const Judged& judged) const {
   // As many rows as copies that count, and as are wanted: there is nothing else of it anywhere.
   if (verdict.counted != verdict.wanted || judged.evidence.replicas.size() != verdict.wanted) return false;
   return moves_.Find(judged.block) == nullptr && !balance_->HasFailed(judged.block) && !repairs_.IsUnderRepair(judged.block) &&
-         !spreads_.IsUnderRepair(judged.block) &&
-         invalidations_.ToldOf(judged.block).empty();
+         !spreads_.IsUnderRepair(judged.block) && invalidations_.ToldOf(judged.block).empty();
 }
 
 void BlockManager::StartMove(const Judged& judged, const BalanceRun::Look& look, const std::vector<PlacementNode>& nodes) {
@@ -214,9 +206,8 @@ void BlockManager::StartMove(const Judged& judged, const BalanceRun::Look& look,
     if (node == nodes.end() || node->state != v1::LIVE || node->admin != v1::NODE_NORMAL) continue;
     if (!KeepsRacks(judged.evidence, look.storage, node->rack)) continue;
     const std::optional<StorageNumber> volume = RoomiestVolume(*node, record.length_bytes(), moves_);
-    const std::optional<v1::StorageLocation> from = parts_.registry->LocationOf(look.storage);
     std::optional<v1::StorageLocation> to = volume ? parts_.registry->LocationOf(*volume) : std::nullopt;
-    if (!from || !to) continue;
+    if (!to) continue;
 
     const uint64_t pace = balancer_bandwidth() > 0 ? balancer_bandwidth() : options_.balancer_bytes_per_second;
     const double copying = static_cast<double>(record.length_bytes()) * static_cast<double>(MostMoves()) / static_cast<double>(pace);
@@ -233,17 +224,8 @@ void BlockManager::StartMove(const Judged& judged, const BalanceRun::Look& look,
     move.target_storage = *volume;
     move.deadline = parts_.clock->Now() + patience;
 
-    v1::CommandDown command;
-    command.set_command_class(v1::REPAIR_WORK);
-    v1::CommandDown::Transfer* const transfer = command.mutable_transfer();
-    transfer->set_command_id(move.command_id);
-    transfer->mutable_block()->set_id(judged.block.value());
-    transfer->mutable_block()->set_generation_stamp(record.generation_stamp());
-    transfer->mutable_block()->set_length_bytes(record.length_bytes());
-    transfer->set_traffic_class(v1::BALANCING);
-    transfer->set_storage_uuid(from->storage_uuid());
-    *transfer->add_targets() = *std::move(to);
-    transfer->set_token(WriterToken(judged.block, move.stamp, patience + kTokenLife));
+    v1::CommandDown command = CopyOrder(move.command_id, judged, look.storage, v1::BALANCING, patience);
+    *command.mutable_transfer()->add_targets() = *std::move(to);
     balance_->Scheduled(move);
     moves_.Started(std::move(move));
     session->second->Queue(std::move(command));

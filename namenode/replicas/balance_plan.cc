@@ -1,11 +1,11 @@
 #include "namenode/replicas/balance_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <utility>
+
+#include "namenode/replicas/datanode_registry.h"
 
 namespace cairn::namenode {
 namespace {
@@ -49,8 +49,7 @@ uint64_t BalancePlan::bytes() const {
 }
 
 bool IsNamed(const v1::DatanodeInfo& node, const std::string& name) {
-  return name == node.uuid() || name == node.transfer().host() ||
-         name == fmt::format("{}:{}", node.transfer().host(), node.transfer().port());
+  return name == node.uuid() || name == node.transfer().host() || name == AddressOf(node);
 }
 
 std::vector<BalanceNode> NodesToBalance(const v1::ClusterReportResponse& report, const v1::BalanceRequest& request) {

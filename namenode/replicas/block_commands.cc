@@ -78,6 +78,23 @@ size_t BlockManager::LookAt(RepairQueue* queue, const std::vector<BlockId>& bloc
   return started;
 }
 
+v1::CommandDown BlockManager::CopyOrder(uint64_t command_id, const Judged& judged, StorageNumber source, v1::TrafficClass traffic_class,
+                                        absl::Duration patience) const {
+  const v1::BlockRecord& record = *judged.evidence.record;
+  v1::CommandDown command;
+  command.set_command_class(v1::REPAIR_WORK);
+  v1::CommandDown::Transfer& transfer = *command.mutable_transfer();
+  transfer.set_command_id(command_id);
+  transfer.mutable_block()->set_id(judged.block.value());
+  transfer.mutable_block()->set_generation_stamp(record.generation_stamp());
+  transfer.mutable_block()->set_length_bytes(record.length_bytes());
+  transfer.set_traffic_class(traffic_class);
+  if (const std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(source))
+    transfer.set_storage_uuid(location->storage_uuid());
+  transfer.set_token(WriterToken(judged.block, GenerationStamp(record.generation_stamp()), patience + kTokenLife));
+  return command;
+}
+
 bool BlockManager::StartRepair(const Judged& judged, RepairQueue* queue) {
   const BlockVerdict& verdict = judged.verdict;
   const SteadyTime now = parts_.clock->Now();
@@ -127,28 +144,17 @@ bool BlockManager::StartRepair(const Judged& judged, RepairQueue* queue) {
     return false;
   }
 
-  v1::CommandDown command;
-  command.set_command_class(v1::REPAIR_WORK);
-  v1::CommandDown::Transfer* transfer = command.mutable_transfer();
   Repair repair;
   repair.command_id = next_command_id_++;
   repair.block = judged.block;
   repair.source = source;
-  const v1::BlockRecord& record = *judged.evidence.record;
-  transfer->set_command_id(repair.command_id);
-  transfer->mutable_block()->set_id(judged.block.value());
-  transfer->mutable_block()->set_generation_stamp(record.generation_stamp());
-  transfer->mutable_block()->set_length_bytes(record.length_bytes());
-  transfer->set_traffic_class(v1::REPAIR);
-  if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(source_storage))
-    transfer->set_storage_uuid(location->storage_uuid());
+  v1::CommandDown command = CopyOrder(repair.command_id, judged, source_storage, v1::REPAIR, options_.repair_timeout);
   for (StorageNumber target : *targets) {
     std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(target);
     if (!location) continue;
     repair.targets.push_back(location->datanode().uuid());
-    *transfer->add_targets() = *std::move(location);
+    *command.mutable_transfer()->add_targets() = *std::move(location);
   }
-  transfer->set_token(WriterToken(judged.block, GenerationStamp(record.generation_stamp()), options_.repair_timeout + kTokenLife));
   const std::vector<std::string> taken = repair.targets;
   queue->Started(std::move(repair), parts_.clock->Now());
   for (const std::string& uuid : taken)

@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "common/env/random.h"
+#include "namenode/replicas/block_states.h"
 
 namespace cairn::namenode {
-namespace {
-
-bool IsReadable(const ReplicaRow& row, const v1::BlockRecord& record) {
-  return row.state == v1::FINALIZED && !row.corrupt && row.stamp.value() == record.generation_stamp() &&
-         row.length_bytes == record.length_bytes();
-}
-
-}  // namespace
 
 ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& record, const std::string& client_host, uint64_t chance,
                                              Reach reach) const {
@@ -55,7 +48,7 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   std::vector<StorageNumber> judged;  // Readable, or known not to be; a few.
   if (rows.ok()) {
     for (const ReplicaRow& row : *rows) {
-      if (IsReadable(row, record)) {
+      if (IsWhole(row, record)) {
         add(row.storage);
         judged.push_back(row.storage);
       } else if (row.corrupt || row.state == v1::RWR) {

@@ -135,6 +135,9 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   void RepairStep();
   // How many were started.
   size_t LookAt(RepairQueue* queue, const std::vector<BlockId>& blocks);
+  // To copy the replica there, within that time; its targets are still to be added.
+  v1::CommandDown CopyOrder(uint64_t command_id, const Judged& judged, StorageNumber source, v1::TrafficClass traffic_class,
+                            absl::Duration patience) const;
   bool StartRepair(const Judged& judged, RepairQueue* queue);  // Else it has left the line.
   bool HasRoom(const std::string& datanode_uuid) const;
   void FollowDrains();

@@ -28,7 +28,7 @@ bool InMaintenance(const StorageStanding& standing) {
 bool Reachable(const StorageStanding& standing) { return standing.node != v1::DEAD && standing.state < v1::FAILED; }
 
 bool IsGood(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
-  return replica.standing && !replica.told_to_go && Reachable(*replica.standing) && KindOfRow(replica.row, record) == Kind::kGood;
+  return replica.standing && !replica.told_to_go && Reachable(*replica.standing) && IsWhole(replica.row, record);
 }
 
 bool Counts(const ReplicaEvidence& replica, const v1::BlockRecord& record) {
@@ -135,15 +135,14 @@ void JudgePresence(const BlockEvidence& evidence, BlockVerdict* verdict) {
   for (const ReplicaEvidence& replica : evidence.replicas) {
     verdict->corrupt += replica.row.corrupt;
     if (!replica.standing) {
-      if (evidence.starting && KindOfRow(replica.row, record) == Kind::kGood)
+      if (evidence.starting && IsWhole(replica.row, record))
         present.insert(std::to_string(replica.row.storage.value()));  // No uuid looks so.
       racks_are_known = racks_are_known && !evidence.starting;
       continue;
     }
     const std::string& uuid = replica.standing->datanode_uuid;
     holders.insert(uuid);
-    if (InMaintenance(*replica.standing) && !replica.told_to_go && replica.standing->state < v1::FAILED &&
-        KindOfRow(replica.row, record) == Kind::kGood) {
+    if (InMaintenance(*replica.standing) && !replica.told_to_go && replica.standing->state < v1::FAILED && IsWhole(replica.row, record)) {
       maintenance.insert(uuid);
       racks.insert(replica.standing->rack);  // It comes back: no copy is needed in its place.
     }
@@ -208,6 +207,8 @@ void JudgeOpen(const BlockEvidence& evidence, BlockVerdict* verdict) {
 }
 
 }  // namespace
+
+bool IsWhole(const ReplicaRow& row, const v1::BlockRecord& record) { return KindOfRow(row, record) == Kind::kGood; }
 
 BlockVerdict JudgeBlock(const BlockEvidence& evidence) {
   BlockVerdict verdict;

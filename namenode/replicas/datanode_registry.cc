@@ -15,8 +15,6 @@ namespace {
 
 constexpr size_t kSupersededKept = 8;
 
-std::string AddressOf(const v1::DatanodeInfo& info) { return fmt::format("{}:{}", info.transfer().host(), info.transfer().port()); }
-
 absl::Status Unregistered(const std::string& uuid) {
   return MakeError(ErrorKind::kUnregistered, fmt::format("DataNode {} is not registered: register first", uuid));
 }

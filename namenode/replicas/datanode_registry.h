@@ -52,6 +52,9 @@ struct StorageHealth {
   bool leaves = false;  // It is drained or in maintenance.
 };
 
+// host:port of its data transfer: what operators and refusals call a DataNode.
+std::string AddressOf(const v1::DatanodeInfo& info);
+
 // The DataNodes that have registered with this NameNode, and when each was last heard on any lane.
 //
 // A node is live; after stale_after without a word stale (chosen last, no longer counted for deletion); after

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "namenode/namespace/datanode_rows.h"
 #include "namenode/namespace/records.h"
 #include "namenode/store/keys.h"
 
@@ -32,15 +33,8 @@ absl::Status NodeLife::Restore() {
   }
   if (records.empty()) return absl::OkStatus();
   std::map<std::string, std::vector<DatanodeRegistry::KnownStorage>> storages;
-  const auto cursor = view->Scan(Family::kDatanode, "", "");
-  for (; cursor->Valid(); cursor->Next()) {
-    const std::optional<StorageNumber> number = ParseDatanodeKey(cursor->key());
-    v1::DatanodeRecord record;
-    if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
-      return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
-    storages[record.datanode_uuid()].push_back({*number, record.storage_uuid()});
-  }
-  RETURN_IF_ERROR(cursor->status());
+  ASSIGN_OR_RETURN(const auto registered, RegisteredStorages(*view));
+  for (const auto& [number, record] : registered) storages[record.datanode_uuid()].push_back({number, record.storage_uuid()});
   for (const auto& [uuid, record] : records) registry_->Restore(uuid, record, storages[uuid]);
   return absl::OkStatus();
 }
@@ -195,7 +189,7 @@ bool NodeLife::FollowFiles(const std::string& uuid, const std::shared_ptr<const 
   } else if (!is_drained && !is_maintained) {
     return false;
   }
-  const std::string address = fmt::format("{}:{}", info->transfer().host(), info->transfer().port());
+  const std::string address = AddressOf(*info);
   const std::string to = v1::NodeAdminState_Name(record.state());
   if ((is_drained || is_maintained) && !before.from_file()) {
     if (record.state() != v1::NODE_NORMAL)

@@ -11,11 +11,8 @@
 #include "namenode/replicas/datanode_registry.h"
 
 namespace cairn::namenode {
-namespace {
 
 std::string AddressOf(const v1::DatanodeInfo& info) { return fmt::format("{}:{}", info.transfer().host(), info.transfer().port()); }
-
-}  // namespace
 
 void DatanodeRegistry::Restore(const std::string& uuid, const v1::NodeAdminRecord& record, const std::vector<KnownStorage>& storages) {
   MutexLock lock(mu_);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "namenode/namespace/datanode_rows.h"
 #include "namenode/namespace/ops/ops.h"
 
 namespace cairn::namenode {
@@ -11,17 +12,10 @@ namespace cairn::namenode {
 absl::Status ApplyRegisterStorages(const v1::Mutation::RegisterStorages& op, OpContext& ctx) {
   if (op.datanode_uuid().empty()) return MakeError(ErrorKind::kInvalidArgument, "a DataNode registered storages without its uuid");
   std::map<std::string, std::pair<StorageNumber, v1::DatanodeRecord>> known;
-  {
-    const auto cursor = ctx.view().Scan(Family::kDatanode, "", "");
-    for (; cursor->Valid(); cursor->Next()) {
-      const std::optional<StorageNumber> number = ParseDatanodeKey(cursor->key());
-      v1::DatanodeRecord record;
-      if (!number || !record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size())))
-        return CorruptRow(Family::kDatanode, cursor->key(), "does not parse");
-      std::string uuid = record.storage_uuid();
-      known.emplace(std::move(uuid), std::pair(*number, std::move(record)));
-    }
-    RETURN_IF_ERROR(cursor->status());
+  ASSIGN_OR_RETURN(auto registered, RegisteredStorages(ctx.view()));
+  for (auto& [number, record] : registered) {
+    std::string uuid = record.storage_uuid();
+    known.emplace(std::move(uuid), std::pair(number, std::move(record)));
   }
   for (const std::string& uuid : op.storage_uuids())
     if (uuid.empty()) return MakeError(ErrorKind::kInvalidArgument, fmt::format("DataNode {}: a storage without uuid", op.datanode_uuid()));
