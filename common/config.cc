@@ -1,8 +1,8 @@
 #include "common/config.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -44,25 +44,9 @@ std::vector<std::string> SplitList(std::string_view text) {
 
 // By its letters only: what is a link nobody asks.
 std::string PlainPath(std::string_view path) {
-  const bool absolute = path.starts_with('/');
-  std::vector<std::string_view> names;
-  for (size_t begin = 0; begin < path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view name = path.substr(begin, end - begin);
-    begin = end + 1;
-    if (name.empty() || name == ".") continue;
-    if (name != ".." || (!absolute && (names.empty() || names.back() == ".."))) {
-      names.push_back(name);
-    } else if (!names.empty()) {
-      names.pop_back();
-    }
-  }
-  std::string plain;
-  for (const std::string_view name : names) {
-    if (absolute || !plain.empty()) plain += '/';
-    plain += name;
-  }
-  return plain.empty() ? absolute ? "/" : "." : plain;
+  std::string plain = std::filesystem::path(path).lexically_normal().string();
+  if (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  return plain.empty() ? "." : plain;
 }
 
 template <class Int>

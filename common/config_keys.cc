@@ -184,7 +184,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "DataNode: directories and addresses"},
     {"dfs.datanode.max.slowdisks.to.exclude", ValueType::kInt, "1", "", 0, 1000,
      "So many disks get no new replicas while their writes or syncs take five times as long as the others', and 20 ms; half of the disks "
-     "always do. 0: none is left out.",
+     "always do. 0, as in HDFS: none is left out.",
      "DataNode: directories and addresses"},
     {"dfs.datanode.hostname", ValueType::kString, "", "", 0, kMost,
      "Name that others find this node by; empty: the machine's. The addresses below are where it listens.",

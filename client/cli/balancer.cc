@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/format.h"
 #include "common/error.h"
+#include "common/line_words.h"
 #include "common/status.h"
 
 namespace cairn::cli {
@@ -47,11 +49,11 @@ std::optional<T> ParseNumber(const std::string& text) {
 absl::StatusOr<std::vector<std::string>> HostsOfFile(const std::string& path) {
   std::ifstream file(path);
   if (!file) return Wrong(fmt::format("{}: cannot be read", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::vector<std::string> hosts;
-  for (std::string line; std::getline(file, line);) {
-    line = line.substr(0, line.find('#'));
-    for (const auto& word : absl::StrSplit(line, absl::ByAnyChar(" \t\r,"), absl::SkipEmpty())) hosts.emplace_back(word);
-  }
+  for (const std::vector<std::string>& words : LineWords(text))
+    for (const std::string& word : words)
+      for (const auto& host : absl::StrSplit(word, ',', absl::SkipEmpty())) hosts.emplace_back(host);
   return hosts;
 }
 

@@ -25,18 +25,9 @@ int RunSet(const SetBandwidth& set, Shell* shell, const Arguments& arguments) {
 }
 
 int RunGet(const AskDatanode& ask, Shell* shell, const Arguments& arguments) {
-  const absl::StatusOr<HostPort> address = ParseDatanode(arguments.values[0]);
-  if (!address.ok()) {
-    *shell->err << fmt::format("getBalancerBandwidth: {}: {}\n", arguments.values[0], std::string(address.status().message()));
-    return kUsage;
-  }
-  const absl::StatusOr<v1::GetDatanodeInfoResponse> info = ask(*address);
-  if (!info.ok()) {
-    *shell->err << fmt::format("Datanode unreachable. getBalancerBandwidth: {}\n", std::string(info.status().message()));
-    return kFailure;
-  }
-  *shell->out << fmt::format("Balancer bandwidth is {} bytes per second.\n", info->balancer_bytes_per_second());
-  return kSuccess;
+  return ShowDatanode(ask, "getBalancerBandwidth", arguments.values[0], shell, [](const v1::GetDatanodeInfoResponse& info) {
+    return fmt::format("Balancer bandwidth is {} bytes per second.\n", info.balancer_bytes_per_second());
+  });
 }
 
 }  // namespace

@@ -54,6 +54,22 @@ absl::StatusOr<HostPort> ParseDatanode(const std::string& typed) {
   return address.ok() ? address : ParseHostPort(fmt::format("{}:{}", typed, kDefaultPort));
 }
 
+int ShowDatanode(const AskDatanode& ask, const char* verb, const std::string& typed, Shell* shell,
+                 absl::FunctionRef<std::string(const v1::GetDatanodeInfoResponse& info)> text) {
+  const absl::StatusOr<HostPort> address = ParseDatanode(typed);
+  if (!address.ok()) {
+    *shell->err << fmt::format("{}: {}: {}\n", verb, typed, std::string(address.status().message()));
+    return kUsage;
+  }
+  const absl::StatusOr<v1::GetDatanodeInfoResponse> info = ask(*address);
+  if (!info.ok()) {
+    *shell->err << fmt::format("Datanode unreachable. {}: {}\n", verb, std::string(info.status().message()));
+    return kFailure;
+  }
+  *shell->out << text(*info);
+  return kSuccess;
+}
+
 std::vector<Verb> DatanodeVerbs(AskDatanode ask) {
   std::vector<Verb> verbs(1);
   verbs[0].name = "getDatanodeInfo";
@@ -62,19 +78,7 @@ std::vector<Verb> DatanodeVerbs(AskDatanode ask) {
   verbs[0].least = 1;
   verbs[0].most = 1;
   verbs[0].run = [ask = std::move(ask)](Shell* shell, const Arguments& arguments) {
-    const std::string& typed = arguments.values[0];
-    const absl::StatusOr<HostPort> address = ParseDatanode(typed);
-    if (!address.ok()) {
-      *shell->err << fmt::format("getDatanodeInfo: {}: {}\n", typed, std::string(address.status().message()));
-      return kUsage;
-    }
-    const absl::StatusOr<v1::GetDatanodeInfoResponse> info = ask(*address);
-    if (!info.ok()) {
-      *shell->err << fmt::format("Datanode unreachable. getDatanodeInfo: {}\n", std::string(info.status().message()));
-      return kFailure;
-    }
-    *shell->out << DatanodeInfoText(*info);
-    return kSuccess;
+    return ShowDatanode(ask, "getDatanodeInfo", arguments.values[0], shell, DatanodeInfoText);
   };
   return verbs;
 }

@@ -10,8 +10,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "common/error.h"
+#include "common/line_words.h"
 #include "common/status.h"
-#include "namenode/replicas/line_words.h"
 
 namespace cairn::namenode {
 namespace {

@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "absl/strings/ascii.h"
+#include "common/line_words.h"
 #include "common/log.h"
 #include "common/status.h"
-#include "namenode/replicas/line_words.h"
 
 namespace cairn::namenode {
 

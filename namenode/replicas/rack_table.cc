@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "common/error.h"
-#include "namenode/replicas/line_words.h"
+#include "common/line_words.h"
 
 namespace cairn::namenode {
 

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn::namenode {
+namespace cairn {
 
 // The words of each line of a file that people write: apart by blanks, without what follows a '#'.
 std::vector<std::vector<std::string>> LineWords(std::string_view text);
 
-}  // namespace cairn::namenode
+}  // namespace cairn

@@ -1,8 +1,8 @@
-#include "namenode/replicas/line_words.h"
+#include "common/line_words.h"
 
 #include <algorithm>
 
-namespace cairn::namenode {
+namespace cairn {
 
 std::vector<std::vector<std::string>> LineWords(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
@@ -23,4 +23,4 @@ std::vector<std::vector<std::string>> LineWords(std::string_view text) {
   return lines;
 }
 
-}  // namespace cairn::namenode
+}  // namespace cairn
