@@ -52,6 +52,16 @@ class FsckTest : public ::testing::Test {
     file.set_replication(3);
     return file;
   }
+  // A page with the blocks of a large file from `first` on; another one has those from `next` on, unless that is 0.
+  v1::FsckFile& AddPart(const std::string& next_path, uint32_t first, uint32_t next) {
+    v1::FsckResponse& page = AddPage(next_path, first == 0 ? 1 : 0);
+    page.set_next_block(next);
+    v1::FsckFile& file = AddFile(&page, "/a", 300);
+    file.set_inode_id(7);
+    file.set_first_block(first);
+    file.set_more_blocks(next != 0);
+    return file;
+  }
   static v1::FsckBlock& AddBlock(v1::FsckFile* file, uint64_t id, uint64_t length, uint32_t live) {
     v1::FsckBlock& block = *file->add_blocks();
     block.mutable_block()->set_id(id);
@@ -183,25 +193,10 @@ TEST_F(FsckTest, BlockIdTellsOfOneBlockAndItsNodesByExitCode) {
 }
 
 TEST_F(FsckTest, FilesThatComeInPartsAreOneFile) {
-  v1::FsckResponse& first = AddPage("/a", 1);
-  v1::FsckFile& begin = AddFile(&first, "/a", 300);
-  begin.set_inode_id(7);
-  AddBlock(&begin, 1024, 100, 3);
-  begin.set_more_blocks(true);
-  first.set_next_block(1);
-  v1::FsckResponse& second = AddPage("/a", 0);
-  v1::FsckFile& middle = AddFile(&second, "/a", 300);
-  middle.set_inode_id(7);
-  middle.set_first_block(1);
-  AddBlock(&middle, 1040, 100, 2);
-  middle.set_more_blocks(true);
-  second.set_next_block(2);
-  v1::FsckResponse& third = AddPage("", 0);
-  v1::FsckFile& end = AddFile(&third, "/a", 300);
-  end.set_inode_id(7);
-  end.set_first_block(2);
-  AddBlock(&end, 1056, 100, 0);
-  AddBlock(&AddFile(&third, "/b", 50), 1072, 50, 3);
+  AddBlock(&AddPart("/a", 0, 1), 1024, 100, 3);
+  AddBlock(&AddPart("/a", 1, 2), 1040, 100, 2);
+  AddBlock(&AddPart("", 2, 0), 1056, 100, 0);
+  AddBlock(&AddFile(&pages_.back(), "/b", 50), 1072, 50, 3);
   EXPECT_EQ(Run({"/", "-files", "-blocks"}), kFailure);
   ASSERT_EQ(asked_.size(), 3u);
   EXPECT_EQ(asked_[2].start_after(), "/a");

@@ -1,6 +1,7 @@
 // What is believed of a volume that has failed.
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,17 +18,25 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class VolumeDistrustTest : public VolumeKeeperTest {};
+class VolumeDistrustTest : public VolumeKeeperTest {
+ protected:
+  // Of kBlock on /data/1, with 5000 bytes that its disk is going to lose; null, and the test has failed, if it cannot be had.
+  std::shared_ptr<ReplicaWriter> WriterWhoseSyncFails() {
+    const auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
+    EXPECT_THAT(writer, IsOk());
+    if (!writer.ok()) return nullptr;
+    EXPECT_THAT(WritePattern(**writer, 0, 5000), IsOk());
+    machine_->disk().FailNextSync("/data/1");
+    return *writer;
+  }
+};
 
 TEST_F(VolumeDistrustTest, WhatAFailedSyncLostIsNotBelievedThoughTheCacheShowsIt) {
   Open();
   PutOn(0, BlockId(kBlock.value() + 16), 5000);
-  const auto placement = store().Place({.storage_uuid = storage(0)});
-  const auto writer = store().CreateRbw(*placement, kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  std::shared_ptr<ReplicaWriter> writer = WriterWhoseSyncFails();
+  ASSERT_NE(writer, nullptr);
+  EXPECT_FALSE(writer->Finalize(5000, true).ok());
   world_.RunFor(absl::Minutes(1));
   ASSERT_EQ(StatesTold(storage(0)).back(), v1::HEALTHY);
   EXPECT_EQ(*Read(BlockId(kBlock.value() + 16)), Pattern(0, 5000));
@@ -39,12 +48,10 @@ TEST_F(VolumeDistrustTest, WhatAFailedSyncLostIsNotBelievedThoughTheCacheShowsIt
 
 TEST_F(VolumeDistrustTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
   Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
-  writer->reset();
+  std::shared_ptr<ReplicaWriter> writer = WriterWhoseSyncFails();
+  ASSERT_NE(writer, nullptr);
+  EXPECT_FALSE(writer->Finalize(5000, true).ok());
+  writer.reset();
   KillAndOpen();  // Of the same boot, and before it could come back.
   EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
   EXPECT_EQ(store().Describe(kBlock)->length, 0u);
@@ -60,11 +67,9 @@ TEST_F(VolumeDistrustTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
 TEST_F(VolumeDistrustTest, DirectoryThatFailedIsNotBelievedWhenItIsAddedAgain) {
   options_.keeper.first_return = absl::Hours(1);
   Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  std::shared_ptr<ReplicaWriter> writer = WriterWhoseSyncFails();
+  ASSERT_NE(writer, nullptr);
+  EXPECT_FALSE(writer->Finalize(5000, true).ok());
   EXPECT_EQ(Change({"/data/2"}), "");
   EXPECT_EQ(Change({"/data/1", "/data/2"}), "");
   EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
@@ -74,15 +79,13 @@ TEST_F(VolumeDistrustTest, DirectoryThatFailedIsNotBelievedWhenItIsAddedAgain) {
 TEST_F(VolumeDistrustTest, DirectoryWhoseMarkCouldNotBeWrittenIsNotBelievedEither) {
   options_.keeper.first_return = absl::Hours(1);
   Open();
-  auto writer = store().CreateRbw(*store().Place({.storage_uuid = storage(0)}), kBlock, kStamp, {});
-  ASSERT_THAT(writer, IsOk());
-  ASSERT_THAT(WritePattern(**writer, 0, 5000), IsOk());
-  machine_->disk().FailNextSync("/data/1");
+  std::shared_ptr<ReplicaWriter> writer = WriterWhoseSyncFails();
+  ASSERT_NE(writer, nullptr);
   machine_->disk().SetFaultHook([](Op op, const std::string& path) -> absl::Status {
     const bool version = path.starts_with("/data/1/VERSION") && op != Op::kRead;
     return version ? absl::InternalError(path + ": Input/output error") : absl::OkStatus();
   });
-  EXPECT_FALSE((*writer)->Finalize(5000, true).ok());
+  EXPECT_FALSE(writer->Finalize(5000, true).ok());
   Heal();
   ASSERT_FALSE(DecodeVersion(*process_->files().ReadWhole("/data/1/VERSION"))->distrust);
   EXPECT_EQ(Change({"/data/2"}), "");

@@ -51,81 +51,72 @@ class WordyPlane : public cairn::testing::FakeReplicaPlane {
   }
 };
 
-TEST(AdminService, FsckOfAFileOfManyBlocksComesInPartsThatFitIntoMessages) {
-  constexpr int kBlocks = 1500;
-  cairn::testing::SimWorld world{cairn::testing::SimOptions{.seed = 1}};
-  const std::unique_ptr<Executor> executor = world.executors().NewExecutor("admin");
-  cairn::testing::TestNamespace space;
-  cairn::testing::MemoryNamespace access(&space, executor.get());
-  space.WriteFile("/d/a", {5});
-  space.WriteFile("/d/big", std::vector<uint64_t>(kBlocks, 1));
-  space.WriteFile("/d/c", {5});
-  WordyPlane plane;
-  AdminService service(&plane, nullptr, &world.clock(), "");
-  service.SetNamespace(&access, nullptr);
-  service.SetLeases(nullptr, executor.get());
-  for (const char* const path : {"/", "/d", "/d/big"}) {
-    v1::FsckRequest request;
-    request.set_path(path);
+class FsckCall : public ::testing::Test {
+ protected:
+  static constexpr int kBlocks = 1500;  // Of a file that does not fit into one page.
+
+  FsckCall() {
+    service_.SetNamespace(&access_, nullptr);
+    service_.SetLeases(nullptr, executor_.get());
+  }
+  // All of that path, page by page.
+  struct Seen {
     std::vector<std::string> whole;  // Files of which a last part came.
     std::set<uint64_t> blocks;
     int pages = 0;
+  };
+  void Go(const std::string& path, Seen* seen) {
+    v1::FsckRequest request;
+    request.set_path(path);
     do {
       std::optional<absl::StatusOr<v1::FsckResponse>> page;
-      service.Fsck({}, request, [&page](absl::StatusOr<v1::FsckResponse> response) { page = std::move(response); });
-      ASSERT_TRUE(world.RunUntil([&page] { return page.has_value(); }, absl::Seconds(10)));
+      service_.Fsck({}, request, [&page](absl::StatusOr<v1::FsckResponse> response) { page = std::move(response); });
+      ASSERT_TRUE(world_.RunUntil([&page] { return page.has_value(); }, absl::Seconds(10)));
       ASSERT_TRUE(page->ok()) << page->status();
       EXPECT_LT((*page)->ByteSizeLong(), size_t{3} << 20);
       for (const v1::FsckFile& file : (*page)->files()) {
-        if (!file.more_blocks()) whole.push_back(file.path());
-        for (const v1::FsckBlock& block : file.blocks()) EXPECT_TRUE(blocks.insert(block.block().id()).second);
+        if (!file.more_blocks()) seen->whole.push_back(file.path());
+        for (const v1::FsckBlock& block : file.blocks()) EXPECT_TRUE(seen->blocks.insert(block.block().id()).second);
       }
       request.set_start_after((*page)->next());
       request.set_start_block((*page)->next_block());
-      ASSERT_LT(++pages, 20);
+      ASSERT_LT(++seen->pages, 20);
     } while (!request.start_after().empty());
-    EXPECT_GE(pages, 3);
+  }
+
+  cairn::testing::SimWorld world_{cairn::testing::SimOptions{.seed = 1}};
+  const std::unique_ptr<Executor> executor_ = world_.executors().NewExecutor("admin");
+  cairn::testing::TestNamespace space_;
+  cairn::testing::MemoryNamespace access_{&space_, executor_.get()};
+  WordyPlane plane_;
+  AdminService service_{&plane_, nullptr, &world_.clock(), ""};
+};
+
+TEST_F(FsckCall, AFileOfManyBlocksComesInPartsThatFitIntoMessages) {
+  space_.WriteFile("/d/a", {5});
+  space_.WriteFile("/d/big", std::vector<uint64_t>(kBlocks, 1));
+  space_.WriteFile("/d/c", {5});
+  for (const char* const path : {"/", "/d", "/d/big"}) {
+    Seen seen;
+    ASSERT_NO_FATAL_FAILURE(Go(path, &seen));
+    EXPECT_GE(seen.pages, 3);
     const bool alone = path == std::string("/d/big");
-    EXPECT_EQ(blocks.size(), alone ? kBlocks : kBlocks + 2u) << path;
-    EXPECT_EQ(whole, alone ? std::vector<std::string>{"/d/big"} : (std::vector<std::string>{"/d/a", "/d/big", "/d/c"})) << path;
+    EXPECT_EQ(seen.blocks.size(), alone ? kBlocks : kBlocks + 2u) << path;
+    EXPECT_EQ(seen.whole, alone ? std::vector<std::string>{"/d/big"} : (std::vector<std::string>{"/d/a", "/d/big", "/d/c"})) << path;
   }
 }
 
 // The walk stands behind a directory then, or at the end of all; the file has more.
-TEST(AdminService, FsckGoesOnInAFileThatIsTheLastOfItsDirectory) {
-  constexpr int kBlocks = 1500;
-  cairn::testing::SimWorld world{cairn::testing::SimOptions{.seed = 1}};
-  const std::unique_ptr<Executor> executor = world.executors().NewExecutor("admin");
-  cairn::testing::TestNamespace space;
-  cairn::testing::MemoryNamespace access(&space, executor.get());
-  space.WriteFile("/p/d/big", std::vector<uint64_t>(kBlocks, 1));
-  WordyPlane plane;
-  AdminService service(&plane, nullptr, &world.clock(), "");
-  service.SetNamespace(&access, nullptr);
-  service.SetLeases(nullptr, executor.get());
+TEST_F(FsckCall, GoesOnInAFileThatIsTheLastOfItsDirectory) {
+  space_.WriteFile("/p/d/big", std::vector<uint64_t>(kBlocks, 1));
   for (const bool followed : {false, true}) {
-    if (followed) space.WriteFile("/p/e", {5});
+    if (followed) space_.WriteFile("/p/e", {5});
     for (const char* const path : {"/", "/p", "//p/", "/p/d", "/p/d/big"}) {
-      v1::FsckRequest request;
-      request.set_path(path);
-      size_t blocks = 0, files = 0;
-      int pages = 0;
-      do {
-        std::optional<absl::StatusOr<v1::FsckResponse>> page;
-        service.Fsck({}, request, [&page](absl::StatusOr<v1::FsckResponse> response) { page = std::move(response); });
-        ASSERT_TRUE(world.RunUntil([&page] { return page.has_value(); }, absl::Seconds(10)));
-        ASSERT_TRUE(page->ok()) << page->status();
-        for (const v1::FsckFile& file : (*page)->files()) {
-          blocks += static_cast<size_t>(file.blocks_size());
-          files += file.more_blocks() ? 0 : 1;
-        }
-        request.set_start_after((*page)->next());
-        request.set_start_block((*page)->next_block());
-        ASSERT_LT(++pages, 20);
-      } while (!request.start_after().empty());
+      Seen seen;
+      ASSERT_NO_FATAL_FAILURE(Go(path, &seen));
       const bool with_e = followed && !std::string_view(path).starts_with("/p/d");
-      EXPECT_EQ(blocks, kBlocks + (with_e ? 1u : 0u)) << path;
-      EXPECT_EQ(files, with_e ? 2u : 1u) << path;
+      EXPECT_EQ(seen.blocks.size(), kBlocks + (with_e ? 1u : 0u)) << path;
+      EXPECT_EQ(seen.whole.size(), with_e ? 2u : 1u) << path;
     }
   }
 }

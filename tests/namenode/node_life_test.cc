@@ -49,6 +49,14 @@ class NodeLifeTest : public ::testing::Test {
     cluster_.plane->SetNodeAdmin(std::move(request), [answer](absl::StatusOr<v1::SetNodeAdminResponse> got) { *answer = std::move(got); });
     return answer;
   }
+  // A new DataNode at its address, which is remembered but cannot be written.
+  FakeDatanode* TakePlaceOfDn1WhileReadOnly() {
+    FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
+    fresh->host = "dn1";
+    cluster_.space.admin_error = MakeError(ErrorKind::kReadOnly, "full");
+    fresh->Connect(cluster_.plane.get());
+    return fresh;
+  }
   v1::DatanodeReport Report(const std::string& uuid) {
     v1::ClusterReportResponse report;
     cluster_.plane->FillReport(&report);
@@ -495,10 +503,7 @@ TEST_F(NodeLifeTest, TakenOverPlaceThatCouldNotBeWrittenIsWrittenLater) {
   ASSERT_TRUE(Set("dn1", Action::DECOMMISSION).ok());
   cluster_.nodes[1]->Disconnect();
   cluster_.Settle();
-  FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
-  fresh->host = "dn1";
-  cluster_.space.admin_error = MakeError(ErrorKind::kReadOnly, "full");
-  fresh->Connect(cluster_.plane.get());
+  TakePlaceOfDn1WhileReadOnly();
   cluster_.Settle();
   EXPECT_EQ(cluster_.space.AdminRow("fresh"), std::nullopt);
   cluster_.space.admin_error = absl::OkStatus();
@@ -516,10 +521,7 @@ TEST_F(NodeLifeTest, RecommissionOfATakenOverPlaceThatCouldNotBeWrittenOutlivesT
   cluster_.nodes[0]->Disconnect();
   cluster_.nodes[1]->Disconnect();
   cluster_.Settle();
-  FakeDatanode* const fresh = cluster_.AddDatanode("fresh", {"fresh-volume"});
-  fresh->host = "dn1";
-  cluster_.space.admin_error = MakeError(ErrorKind::kReadOnly, "full");
-  fresh->Connect(cluster_.plane.get());
+  FakeDatanode* const fresh = TakePlaceOfDn1WhileReadOnly();
   cluster_.world.RunFor(absl::Milliseconds(100));
   EXPECT_EQ(State("fresh"), v1::DECOMMISSIONING);
   cluster_.space.admin_error = absl::OkStatus();
