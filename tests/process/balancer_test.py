@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """cairn balancer on real daemons: its table, its exit codes, an interrupt, a NameNode that is killed and started again in between."""
 
-import json
 import re
 import shutil
 import signal
@@ -31,15 +30,16 @@ class Balancer(ClusterTest):
         # All of these share one disk; so 3 MiB of it are the threshold.
         self.threshold = f"{100 * 3 * BLOCK / shutil.disk_usage(self.cluster.folder).total:.12f}"
 
-    def report(self):
-        return json.loads(self.cairn("dfsadmin", "-report", "-json"))
-
     def balancer(self, *arguments, code=0):
-        command = [str(cluster.CAIRN), "-fs", self.cluster.address("cairn"), "balancer", *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=240, check=False)
+        done = self.run_cairn("balancer", *arguments, timeout=240)
         said = done.stdout.decode() + done.stderr.decode()
         self.assertEqual(done.returncode, code, said)
         return said
+
+    def start_balancer(self, bandwidth):
+        command = [str(cluster.CAIRN), "-fs", self.cluster.address("cairn"), "balancer", "-threshold", self.threshold,
+                   "-bandwidth", bandwidth]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def expect_whole(self):
         for path, data in self.files.items():
@@ -72,10 +72,9 @@ class Balancer(ClusterTest):
     def test_exit_codes_and_a_second_balancer(self):
         self.assertIn("Usage: cairn balancer", self.balancer("-threshold", "0", code=251))
         self.assertIn("no DataNode 'nobody' is known here.  Exiting ...", self.balancer("-source", "nobody", code=252))
-        said = self.balancer("-threshold", self.threshold, "-source", self.address("datanode4"), code=254)
+        said = self.balancer("-threshold", self.threshold, "-source", self.key_of("datanode4", "dfs.datanode.address"), code=254)
         self.assertIn("No block can be moved. Exiting...", said)
-        command = [str(cluster.CAIRN), "-fs", self.cluster.address("cairn"), "balancer", "-threshold", self.threshold, "-bandwidth", "64k"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        with self.start_balancer("64k") as first:
             self.assertEqual(first.stdout.readline().decode().rstrip("\n"), HEADER)
             self.assertTrue(ROW.match(first.stdout.readline().decode().rstrip("\n")))
             self.assertIn("Another balancer is running. Exiting...", self.balancer("-threshold", self.threshold, code=255))
@@ -87,13 +86,8 @@ class Balancer(ClusterTest):
         self.balancer("-threshold", self.threshold)
         self.expect_whole()
 
-    def address(self, name):
-        config = (self.cluster.folder / name / "cairn.yaml").read_text(encoding="utf-8")
-        return json.loads(re.search(r"^dfs.datanode.address: (.*)$", config, re.MULTILINE).group(1))
-
     def test_a_namenode_that_is_killed_in_the_middle(self):
-        command = [str(cluster.CAIRN), "-fs", self.cluster.address("cairn"), "balancer", "-threshold", self.threshold, "-bandwidth", "512k"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        with self.start_balancer("512k") as run:
             self.until("something moves", lambda: self.replica_files("datanode4"))
             self.cluster.kill("namenode")
             self.cluster.start_process("namenode")
@@ -104,9 +98,7 @@ class Balancer(ClusterTest):
         self.expect_whole()
 
     def test_bandwidth_is_told_to_datanodes(self):
-        node = re.search(r"^cairn.datanode.grpc-bind-address: (.*)$",
-                         (self.cluster.folder / "datanode1" / "cairn.yaml").read_text(encoding="utf-8"), re.MULTILINE)
-        node = json.loads(node.group(1))
+        node = self.key_of("datanode1", "cairn.datanode.grpc-bind-address")
         show = lambda: self.cairn("dfsadmin", "-getBalancerBandwidth", node).decode().strip()  # noqa: E731
         self.assertEqual(show(), "Balancer bandwidth is 104857600 bytes per second.")
         self.assertEqual(self.cairn("dfsadmin", "-setBalancerBandwidth", "5m").decode().strip(), "Balancer bandwidth is set to 5242880")

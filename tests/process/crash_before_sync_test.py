@@ -5,13 +5,11 @@ Run by ctest."""
 
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
 import time
 import unittest
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -24,14 +22,6 @@ class CrashBeforeSync(ClusterTest):
     """Heartbeats each second, so that a command would come soon."""
 
     KEYS = {**ClusterTest.KEYS, "dfs.heartbeat.interval": "1s"}
-
-    def metric(self, name, series):
-        port = self.cluster.processes[name].http_port
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
-        self.assertIsNotNone(found, f"{series} is not among the metrics of {name}")
-        return float(found.group(1))
 
     def datanodes(self):
         return [name for name in self.cluster.processes if name != "namenode"]
@@ -46,7 +36,7 @@ class CrashBeforeSync(ClusterTest):
         return {name: [(path.name, path.stat().st_size) for path in self.replica_files(name)] for name in self.datanodes()}
 
     def batches(self):
-        return int(self.metric("namenode", "cairn_journal_batches_total"))
+        return int(self.metric("cairn_journal_batches_total"))
 
     def test_the_file_is_there_and_no_datanode_heard_of_its_delete(self):
         data = generated(2 * BLOCK + 100, 1)
@@ -77,7 +67,7 @@ class CrashBeforeSync(ClusterTest):
         time.sleep(5)  # Several heartbeats: a command on its way would have come.
         self.assertEqual(self.replicas(), before)
         for name in self.datanodes():
-            self.assertEqual(self.metric(name, "cairn_reclaim_pending_blocks"), 0, name)
+            self.assertEqual(self.metric("cairn_reclaim_pending_blocks", name), 0, name)
         self.assertEqual(self.cat("/d/file"), data)
         # And now it goes, everywhere.
         self.cairn("dfs", "-rm", "-skipTrash", "/d/file")

@@ -96,12 +96,6 @@ class FullMetadataDisk(ClusterTest):
                               env=self.environment)
         return done.returncode, done.stderr.decode(errors="replace")
 
-    def metric(self, series):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.ports['http']}/metrics", timeout=10) as answer:
-            found = re.search(rf"^{re.escape(series)} (\S+)$", answer.read().decode(), re.MULTILINE)
-        self.assertIsNotNone(found, series)
-        return float(found.group(1))
-
     def readyz(self):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.ports['http']}/readyz", timeout=10) as answer:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -63,12 +62,6 @@ class Operations(ClusterTest):
         self.assertIn("in use by a NameNode", self.offline("check", name_directory, code=2))
         self.cluster.processes["namenode"].stop()
         self.assertIn("sound: 2 directories, 2 files, 2 blocks", self.offline("check", name_directory))
-
-    def metric(self, series):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.ports['http']}/metrics", timeout=10) as answer:
-            found = re.search(rf"^{re.escape(series)} (\S+)$", answer.read().decode(), re.MULTILINE)
-        self.assertIsNotNone(found, series)
-        return float(found.group(1))
 
     def test_a_backup_is_restored_by_hand_and_nothing_newer_is_deleted_before_that_is_confirmed(self):
         self.put("/a/kept", b"in the backup")

@@ -1,8 +1,10 @@
 """What tests of real daemons share: a cluster for each test, and the CLI on it. Not a test itself."""
 
 import hashlib
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -42,10 +44,13 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.cluster.folder, True)
         self.addCleanup(self.cluster.stop)
 
-    def cairn(self, *arguments, data=None, code=0):
+    def run_cairn(self, *arguments, data=None, timeout=180):
         command = [str(cluster.CAIRN), arguments[0], "-fs", self.cluster.address("cairn"), *arguments[1:]]
-        done = subprocess.run(command, input=data if data is not None else b"", capture_output=True, timeout=180, check=False)
-        self.assertEqual(done.returncode, code, f"{' '.join(command)}\n{done.stderr.decode(errors='replace')}")
+        return subprocess.run(command, input=data if data is not None else b"", capture_output=True, timeout=timeout, check=False)
+
+    def cairn(self, *arguments, data=None, code=0):
+        done = self.run_cairn(*arguments, data=data)
+        self.assertEqual(done.returncode, code, f"{' '.join(done.args)}\n{done.stderr.decode(errors='replace')}")
         return done.stdout if code == 0 else done.stderr.decode(errors="replace")
 
     def put(self, path, data):
@@ -67,6 +72,18 @@ class ClusterTest(unittest.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, f"not after {seconds} s: {what}")
             time.sleep(0.1)
+
+    def metric(self, series, name="namenode"):
+        metrics = self.cluster.processes[name].metrics()
+        self.assertIn(series, metrics, f"not among the metrics of {name}")
+        return metrics[series]
+
+    def key_of(self, name, key):
+        """What the configuration of that process says."""
+        config = (self.cluster.folder / name / "cairn.yaml").read_text(encoding="utf-8")
+        found = re.search(rf"^{re.escape(key)}: (.*)$", config, re.MULTILINE)
+        self.assertIsNotNone(found, f"{name} has no {key}")
+        return json.loads(found.group(1))
 
     def replica_files(self, name):
         return sorted((self.cluster.folder / name / "data").rglob("blk_*"))

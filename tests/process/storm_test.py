@@ -11,7 +11,7 @@ import subprocess
 import threading
 import unittest
 
-from real_cluster import BLOCK, ClusterTest, cluster, generated
+from real_cluster import BLOCK, ClusterTest, generated
 
 WRITERS = 3
 FILES_OF_A_PUT = 20
@@ -62,13 +62,8 @@ class Storm(ClusterTest):
     KEYS = {"dfs.blocksize": BLOCK, "dfs.heartbeat.interval": "500ms", "dfs.namenode.stale.datanode.interval": "2s",
             "cairn.namenode.dead-interval": "5s", "dfs.namenode.decommission.interval": "1s"}
 
-    def run_cairn(self, verb, *arguments):
-        return subprocess.run([str(cluster.CAIRN), verb, "-fs", self.cluster.address("cairn"), *arguments], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=180, check=False)
-
     def transfer_port(self, name):
-        text = (self.cluster.folder / name / "cairn.yaml").read_text(encoding="utf-8")
-        return int(re.search(r'^dfs\.datanode\.address: "127\.0\.0\.1:(\d+)"$', text, re.MULTILINE).group(1))
+        return int(self.key_of(name, "dfs.datanode.address").rsplit(":", 1)[1])
 
     def nodes(self):
         """State and admin state of each, as the NameNode has it, by transfer port."""
