@@ -34,7 +34,8 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.storage.tolerated_failed_volumes = static_cast<size_t>(config.GetInt("dfs.datanode.failed.volumes.tolerated"));
   options.storage.max_slow_excluded = static_cast<size_t>(config.GetInt("dfs.datanode.max.slowdisks.to.exclude"));
   options.storage.deleter.unlinks_per_second = static_cast<double>(config.GetInt("cairn.datanode.delete.unlinks-per-second"));
-  options.storage.deleter.busy_share = static_cast<double>(config.GetInt("cairn.datanode.delete.busy-percent")) / 100;
+  options.storage.deleter.yielding.share = static_cast<double>(config.GetInt("cairn.datanode.delete.busy-percent")) / 100;
+  options.storage.deleter.yielding.patience = config.GetDuration("cairn.datanode.delete.patience");
   options.storage.deleter.bytes_per_second = static_cast<double>(config.GetBytes("cairn.datanode.delete.bytes-per-second"));
 
   options.transfer.max_streams = static_cast<size_t>(config.GetInt("dfs.datanode.max.transfer.threads"));

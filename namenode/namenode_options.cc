@@ -63,6 +63,8 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.trash.checkpoint_interval = config.GetDuration("fs.trash.checkpoint.interval");
   options.reclaimer.entries_per_step = static_cast<uint32_t>(config.GetInt("cairn.namenode.reclaim.batch"));
   options.reclaimer.step_time = config.GetDuration("cairn.namenode.reclaim.step-time");
+  options.reclaimer.yielding.share = static_cast<double>(config.GetInt("cairn.namenode.reclaim.busy-percent")) / 100;
+  options.reclaimer.yielding.patience = config.GetDuration("cairn.namenode.reclaim.patience");
   options.disk.reserved_bytes = config.GetBytes("dfs.namenode.resource.du.reserved");
   options.disk_reserve_bytes = config.GetBytes("cairn.namenode.disk-reserve");
   if (config.GetBool("cairn.namenode.audit.enabled")) {

@@ -21,7 +21,6 @@ constexpr uint32_t kFirstEntries = 128;  // Of the first step: nothing is known 
 constexpr uint32_t kLeastEntries = 16;
 constexpr size_t kWorksPerStep = 256;
 constexpr size_t kRowsPerLook = 10'000;   // Looked at in one turn, so that a step never waits long for it.
-constexpr int kPausePerTime = 4;          // While others use the writer.
 constexpr uint64_t kStepsPerSecond = 20;  // At a bounded pace: small steps often, not a large one now and then.
 
 // What was freed in each of the last ten seconds.
@@ -80,6 +79,7 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     uint64_t left_inodes = 0;
     uint64_t left_bytes = 0;
     int64_t created_ms = 0;
+    SteadyTime seen;  // In this process: a restart is no reason for haste.
   };
 
   State(Options options_in, NamespaceAccess* space_in, Executor* executor_in)
@@ -169,7 +169,7 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
       }
       // In the order of their ids, without a gap: only as long as all before it are held, too.
       if (has_room && pending.size() < options.max_pending) {
-        if (ours) pending.push_back(Work{*id, reclaim.left_inodes(), reclaim.left_bytes(), record.created_ms()});
+        if (ours) pending.push_back(Work{*id, reclaim.left_inodes(), reclaim.left_bytes(), record.created_ms(), executor->clock().Now()});
         next_unheld = *id + 1;
       } else if (!is_new) {
         break;  // Counted before, and no room: nothing to learn here.
@@ -260,10 +260,19 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     const bool others = writer.queued > 0 || writer.mutations > writer_before.mutations + 1;
     writer_before = writer;
     size.Adapt(result.next(), took, others ? options.step_time / 2 : options.step_time);
-    absl::Duration wait = others ? std::max(options.pause, took * kPausePerTime) : options.pause;
+    absl::Duration wait = options.pause;
+    if (others) wait = std::clamp(options.yielding.PauseAfter(took, OldestWait()), wait, std::max(wait, options.longest_pause));
     if (control.entries_per_second() != 0)
       wait = std::max(wait, absl::Seconds(static_cast<double>(result.next()) / static_cast<double>(control.entries_per_second())));
     return wait;
+  }
+
+  // Of those held.
+  absl::Duration OldestWait() const {
+    const SteadyTime now = executor->clock().Now();
+    SteadyTime oldest = now;
+    for (const Work& work : pending) oldest = std::min(oldest, work.seen);
+    return now - oldest;
   }
 
   using Told = absl::AnyInvocable<void(absl::Status)>;

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "cairn/namespace.pb.h"
 #include "common/env/executor.h"
+#include "common/env/yielding.h"
 #include "namenode/namespace_access.h"
 
 namespace cairn::namenode {
@@ -17,7 +18,7 @@ namespace cairn::namenode {
 // does not hold up the others. The cursor is in the row: after a restart it goes on where it was.
 //
 // A step is bounded in entries and in the time the writer spends on it: after each one the next is made larger or smaller. While others
-// use the writer, steps are half as long and pause for four times what they took, so at most a fifth of the writer is the reclaimer's.
+// use the writer, steps are half as long and leave most of its time to them.
 //
 // An operator can pause it and bound its pace. Both are kept in the namespace (kMetaReclaimControl), because a NameNode that dies over
 // what it frees must not go on with it when it comes back.
@@ -29,9 +30,13 @@ class Reclaimer {
     uint32_t entries_per_step = 1000;                  // Inodes and blocks freed by one mutation, at most.
     absl::Duration step_time = absl::Milliseconds(2);  // That the writer spends on one, about.
     absl::Duration pause = absl::Milliseconds(1);      // Between steps while nobody else uses the writer.
-    absl::Duration poll_interval = absl::Seconds(5);   // Looks for work also when nobody called Kick.
-    absl::Duration retry_delay = absl::Seconds(1);     // After a step that failed.
-    size_t max_pending = 4096;                         // Works held in memory; further ones are only counted.
+    // While others use it. The share is a small one because of what follows from each freed block: three replicas are judged, told to go
+    // and reported as gone, which costs the NameNode six times as much (docs/performance.md).
+    Yielding yielding = {.share = 0.03, .patience = absl::Minutes(2)};
+    absl::Duration longest_pause = absl::Seconds(1);
+    absl::Duration poll_interval = absl::Seconds(5);  // Looks for work also when nobody called Kick.
+    absl::Duration retry_delay = absl::Seconds(1);    // After a step that failed.
+    size_t max_pending = 4096;                        // Works held in memory; further ones are only counted.
   };
   struct Stats {
     bool paused = false;

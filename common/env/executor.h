@@ -53,6 +53,8 @@ class ExecutorFactory {
  public:
   virtual ~ExecutorFactory() = default;
   virtual std::unique_ptr<Executor> NewExecutor(const std::string& name) = 0;
+  // For work that nobody waits for: while the process has more to do than processors, it gets about a tenth of one (nice 10).
+  virtual std::unique_ptr<Executor> NewBackgroundExecutor(const std::string& name) { return NewExecutor(name); }
 };
 
 }  // namespace cairn

@@ -44,6 +44,7 @@ BootId ReadBootId() {
 class RealExecutorFactory final : public ExecutorFactory {
  public:
   std::unique_ptr<Executor> NewExecutor(const std::string& name) override { return NewRealExecutor(name); }
+  std::unique_ptr<Executor> NewBackgroundExecutor(const std::string& name) override { return NewRealBackgroundExecutor(name); }
 };
 
 class RealEnv final : public Env {

@@ -1,8 +1,10 @@
 #include "common/env/real_executor.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <optional>
@@ -44,11 +46,11 @@ thread_local const RealExecutor* current = nullptr;
 // two map operations and no system call.
 class RealExecutor final : public Executor {
  public:
-  explicit RealExecutor(const std::string& name)
+  RealExecutor(const std::string& name, int nice)
       : io_(std::make_unique<boost::asio::io_context>(1)),
         asio_(io_->get_executor()),
         work_(std::in_place, io_->get_executor()),
-        thread_([this, name] { Loop(name.substr(0, 15)); }) {}
+        thread_([this, name, nice] { Loop(name.substr(0, 15), nice); }) {}
 
   ~RealExecutor() override {
     {
@@ -142,8 +144,10 @@ class RealExecutor final : public Executor {
     boost::asio::post(*io_, [] {});
   }
 
-  void Loop(const std::string& name) {
+  void Loop(const std::string& name, int nice) {
     pthread_setname_np(pthread_self(), name.c_str());
+    // Linux keeps it for each thread: of 0, the calling one. Without it the work is done all the same.
+    if (nice != 0) static_cast<void>(setpriority(PRIO_PROCESS, 0, std::max(nice, getpriority(PRIO_PROCESS, 0))));
     current = this;
     for (;;) {
       size_t turn = 0;
@@ -223,6 +227,11 @@ const Clock& RealClock() {
   return clock;
 }
 
-std::unique_ptr<Executor> NewRealExecutor(const std::string& name) { return std::make_unique<RealExecutor>(name); }
+std::unique_ptr<Executor> NewRealExecutor(const std::string& name) { return std::make_unique<RealExecutor>(name, 0); }
+
+std::unique_ptr<Executor> NewRealBackgroundExecutor(const std::string& name) {
+  constexpr int kNice = 10;
+  return std::make_unique<RealExecutor>(name, kNice);
+}
 
 }  // namespace cairn

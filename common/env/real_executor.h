@@ -12,5 +12,7 @@ const Clock& RealClock();
 
 // An executor with a thread of its own, which also drives the sockets that belong to it.
 std::unique_ptr<Executor> NewRealExecutor(const std::string& name);
+// The same, whose thread gives way to others (ExecutorFactory::NewBackgroundExecutor).
+std::unique_ptr<Executor> NewRealBackgroundExecutor(const std::string& name);
 
 }  // namespace cairn

@@ -15,13 +15,17 @@ constexpr absl::Duration kAskAgain = absl::Milliseconds(20);  // Whether a fault
 
 }  // namespace
 
-absl::Duration DeleterOptions::YieldAfter(absl::Duration unlink) const {
-  return std::clamp(unlink * (1 / busy_share - 1), kLeastYield, std::max(kLeastYield, longest_yield));
+absl::Duration DeleterOptions::YieldAfter(absl::Duration unlink, absl::Duration oldest) const {
+  const absl::Duration pause = yielding.PauseAfter(unlink, oldest);
+  return std::clamp(pause, yielding.ShareAt(oldest) < 1 ? kLeastYield : absl::ZeroDuration(), std::max(kLeastYield, longest_yield));
 }
 
 Deleter::Deleter(Env* env, const std::string& thread_name, DeleterOptions options, absl::AnyInvocable<void(const File&)> remove,
                  absl::AnyInvocable<bool() const> busy)
-    : options_(options), remove_(std::move(remove)), busy_(std::move(busy)), executor_(env->executors().NewExecutor(thread_name)) {}
+    : options_(options),
+      remove_(std::move(remove)),
+      busy_(std::move(busy)),
+      executor_(env->executors().NewBackgroundExecutor(thread_name)) {}
 
 // Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
 Deleter::~Deleter() = default;
@@ -111,7 +115,7 @@ void Deleter::Step() {
   remove_(file);
   const absl::Duration took = executor_->clock().Now() - now;
   MutexLock lock(mu_);
-  yield_ = options_.YieldAfter(took);
+  yield_ = options_.YieldAfter(took, order_.empty() ? absl::ZeroDuration() : now - order_.front().since);
   const double seconds = std::max(1 / options_.unlinks_per_second, static_cast<double>(file.used_bytes) / options_.bytes_per_second);
   removing_ = BlockId();
   removing_bytes_ = 0;

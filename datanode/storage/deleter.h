@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "common/env/env.h"
+#include "common/env/yielding.h"
 #include "common/ids.h"
 #include "common/mutex.h"
 
@@ -16,19 +17,18 @@ namespace cairn::datanode {
 struct DeleterOptions {
   double unlinks_per_second = 2000;
   double bytes_per_second = 4.0 * (1 << 30);
-  // While the disk is used by others, unlinking takes this share of the time and no more: after each unlink it stands back in proportion to
-  // what that one took, but never for longer than `longest_yield`. What it costs others is more than its own time: each unlink is in the
-  // file system's next commit, for which their syncs wait.
-  double busy_share = 0.05;  // cairn.datanode.delete.busy-percent
+  // While the disk is used by others: after each unlink it stands back in proportion to what that one took, but never for longer than
+  // `longest_yield`. cairn.datanode.delete.busy-percent, cairn.datanode.delete.patience.
+  Yielding yielding = {.share = 0.25, .patience = absl::Minutes(1)};
   absl::Duration longest_yield = absl::Milliseconds(200);
 
-  absl::Duration YieldAfter(absl::Duration unlink) const;
+  absl::Duration YieldAfter(absl::Duration unlink, absl::Duration oldest) const;
 };
 
 // Unlinks the files of replicas that are gone from the map, on an executor of its own, so that a deletion of any size is invisible to
-// lanes, reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks, and it yields while the volume's disk executor
-// has work waiting. Its backlog is bounded by the replica map, whose entries it takes over; the command lane takes no more of them while it
-// is long (CommandLane).
+// lanes, reports, closes and reads: nobody ever waits for it. Paced by bytes and by unlinks; it yields while the volume is in use, and its
+// thread gives way to all others. Its backlog is bounded by the replica map, whose entries it takes over; the command lane takes no more of
+// them while it is long (CommandLane).
 //
 // What is not yet unlinked when the process ends is found by the next start's scan and reported again; it is garbage still.
 // Thread-safe; the destructor waits for the unlink under way.
@@ -40,7 +40,8 @@ class Deleter {
     uint64_t length = 0;
     uint64_t used_bytes = 0;
   };
-  // `remove` unlinks one file (blocks; on the deleter's executor) and then tells of it; `busy` says whether foreground work waits.
+  // `remove` unlinks one file (blocks; on the deleter's executor) and then tells of it; `busy` says whether others use the disk and would
+  // rather have the time than the space.
   Deleter(Env* env, const std::string& thread_name, DeleterOptions options, absl::AnyInvocable<void(const File&)> remove,
           absl::AnyInvocable<bool() const> busy);
   ~Deleter();

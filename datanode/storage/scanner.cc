@@ -33,7 +33,11 @@ uint64_t NumberOf(const google::protobuf::Struct& object, const std::string& key
 }  // namespace
 
 Scanner::Scanner(Env* env, const std::string& thread_name, ScannerOptions options, Verify verify, Volume* volume)
-    : env_(env), verify_(std::move(verify)), volume_(volume), options_(options), executor_(env->executors().NewExecutor(thread_name)) {
+    : env_(env),
+      verify_(std::move(verify)),
+      volume_(volume),
+      options_(options),
+      executor_(env->executors().NewBackgroundExecutor(thread_name)) {
   executor_->Post([this] { Step(); });
 }
 

@@ -14,6 +14,7 @@ namespace cairn::datanode {
 namespace {
 
 constexpr absl::Duration kInUse = absl::Milliseconds(50);  // After its last use a disk counts as busy.
+constexpr double kNearlyFull = 0.9;                        // Then writers need the space more than the time.
 constexpr absl::Duration kRefreshInterval = absl::Seconds(10);
 // Less room than one packet: the volume says that it is full before a writer has to find out.
 constexpr uint64_t kLeastRoom = 1 << 20;
@@ -55,6 +56,7 @@ Volume::Volume(Env* env, EventLog* events, VolumeOptions options)
       env, fmt::format("deleter-{}", options_.index), options_.deleter,
       [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
       [this] {
+        if (fullness() > kNearlyFull || remaining_bytes() < deleter_->pending_bytes()) return false;
         const int64_t now = absl::ToInt64Nanoseconds(env_->clock().Now().since_start());
         if (now - used_at_ns_.load(std::memory_order_relaxed) < absl::ToInt64Nanoseconds(kInUse)) return true;
         MutexLock lock(ending_mu_);

@@ -1,8 +1,12 @@
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
 
 #include <gtest/gtest.h>
 
 #include "common/env/env.h"
+#include "common/env/yielding.h"
 #include "common/error.h"
 
 namespace cairn {
@@ -44,6 +48,35 @@ TEST(RealEnv, BlockUntilSeesWhatAnExecutorDid) {
     });
   }
   EXPECT_TRUE(env->BlockUntil([&] { return value == 100; }, SteadyTime::Infinite()));
+}
+
+TEST(RealEnv, ABackgroundExecutorsThreadGivesWayAndNoOther) {
+  std::unique_ptr<Env> env = NewRealEnv();
+  const auto nice_of = [&env](Executor* executor) {
+    std::atomic<int> nice = -100;
+    executor->Post([&] {
+      nice = getpriority(PRIO_PROCESS, 0);
+      env->Wake();
+    });
+    EXPECT_TRUE(env->BlockUntil([&] { return nice != -100; }, SteadyTime::Infinite()));
+    return nice.load();
+  };
+  const int own = getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(nice_of(env->executors().NewExecutor("lane").get()), own);
+  EXPECT_GE(nice_of(env->executors().NewBackgroundExecutor("deleter").get()), std::max(own, 10));
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), own);
+}
+
+TEST(Yielding, TheShareGrowsWithTheAgeOfTheWork) {
+  const Yielding yielding{.share = 0.1, .patience = absl::Seconds(10)};
+  EXPECT_DOUBLE_EQ(yielding.ShareAt(absl::ZeroDuration()), 0.1);
+  EXPECT_DOUBLE_EQ(yielding.ShareAt(absl::Seconds(10)), 0.1);
+  EXPECT_DOUBLE_EQ(yielding.ShareAt(absl::Seconds(20)), 0.2);
+  EXPECT_DOUBLE_EQ(yielding.ShareAt(absl::Seconds(40)), 0.8);
+  EXPECT_DOUBLE_EQ(yielding.ShareAt(absl::InfiniteDuration()), 1);
+  EXPECT_EQ(yielding.PauseAfter(absl::Milliseconds(1), absl::ZeroDuration()), absl::Milliseconds(9));
+  EXPECT_EQ(yielding.PauseAfter(absl::Milliseconds(1), absl::Minutes(1)), absl::ZeroDuration());
+  EXPECT_DOUBLE_EQ((Yielding{.share = 0.1, .patience = absl::ZeroDuration()}).ShareAt(absl::ZeroDuration()), 1);
 }
 
 TEST(RealEnv, BlockUntilEndsAtItsDeadline) {

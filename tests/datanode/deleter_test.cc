@@ -72,11 +72,32 @@ TEST_F(DeleterTest, TakesItsShareOfABusyDiskAndNoMore) {
 }
 
 TEST(DeleterOptions, AnUnlinkThatTookLongIsFollowedByAPauseInProportion) {
-  const DeleterOptions options{.busy_share = 0.2, .longest_yield = absl::Milliseconds(200)};
-  EXPECT_EQ(options.YieldAfter(absl::ZeroDuration()), absl::Milliseconds(1));
-  EXPECT_EQ(options.YieldAfter(absl::Milliseconds(1)), absl::Milliseconds(4));
-  EXPECT_EQ(options.YieldAfter(absl::Milliseconds(10)), absl::Milliseconds(40));
-  EXPECT_EQ(options.YieldAfter(absl::Seconds(1)), absl::Milliseconds(200));  // Never so long that deleting comes to a stop.
+  const DeleterOptions options{.yielding = {.share = 0.25, .patience = absl::Minutes(1)}, .longest_yield = absl::Milliseconds(200)};
+  const absl::Duration fresh = absl::Seconds(30);
+  EXPECT_EQ(options.YieldAfter(absl::ZeroDuration(), fresh), absl::Milliseconds(1));
+  EXPECT_EQ(options.YieldAfter(absl::Milliseconds(1), fresh), absl::Milliseconds(3));
+  EXPECT_EQ(options.YieldAfter(absl::Milliseconds(10), fresh), absl::Milliseconds(30));
+  EXPECT_EQ(options.YieldAfter(absl::Seconds(1), fresh), absl::Milliseconds(200));  // Never so long that deleting comes to a stop.
+}
+
+TEST(DeleterOptions, FilesThatHaveBeenWaitingForLongGetMoreOfTheTime) {
+  const DeleterOptions options{.yielding = {.share = 0.25, .patience = absl::Minutes(1)}, .longest_yield = absl::Seconds(10)};
+  const absl::Duration unlink = absl::Milliseconds(10);
+  EXPECT_EQ(options.YieldAfter(unlink, absl::Minutes(1)), absl::Milliseconds(30));
+  EXPECT_EQ(options.YieldAfter(unlink, absl::Minutes(2)), absl::Milliseconds(10));
+  EXPECT_EQ(options.YieldAfter(unlink, absl::Minutes(3)), absl::ZeroDuration());
+  EXPECT_EQ(options.YieldAfter(unlink, absl::Hours(3)), absl::ZeroDuration());
+}
+
+TEST_F(DeleterTest, ABacklogThatGrewTooOldIsDoneAtFullPaceHoweverBusyTheDiskIs) {
+  Start({.unlinks_per_second = 1e5, .bytes_per_second = 1e12, .yielding = {.share = 0.5, .patience = absl::Seconds(1)}});
+  busy_ = true;
+  for (uint64_t i = 1; i <= 20'000; ++i) deleter_->Add(File(i));
+  world_.RunFor(absl::Seconds(2));
+  const size_t yielding = removed_.size();
+  EXPECT_LE(yielding, 3'000u);
+  world_.RunFor(absl::Milliseconds(500));
+  EXPECT_EQ(removed_.size(), 20'000u);
 }
 
 TEST_F(DeleterTest, TakesAnotherPaceOver) {
