@@ -53,6 +53,7 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.transfer.sync_on_close = config.GetBool("dfs.datanode.synconclose");
 
   options.lanes.heartbeat.interval = config.GetDuration("dfs.heartbeat.interval");
+  options.lanes.report.gather = config.GetDuration("cairn.datanode.report.gather");
   options.lanes.report.walk_period = config.GetDuration("cairn.datanode.walk.interval");
   options.lanes.command.max_backlog = static_cast<uint64_t>(config.GetInt("cairn.datanode.delete.backlog"));
   options.lanes.command.max_moves = static_cast<size_t>(config.GetInt("dfs.datanode.balance.max.concurrent.moves"));

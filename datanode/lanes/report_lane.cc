@@ -239,7 +239,11 @@ void ReportLane::OnRejection(const v1::ReportDown::Rejection& rejection) {
 }
 
 void ReportLane::PumpAt(SteadyTime when) {
-  if (pump_timer_ != 0) return;
+  if (pump_timer_ != 0) {
+    if (pump_at_ <= when) return;
+    executor_->CancelTimer(pump_timer_);
+  }
+  pump_at_ = when;
   pump_timer_ = executor_->PostAt(when, [this] {
     pump_timer_ = 0;
     Pump();
@@ -278,7 +282,20 @@ bool ReportLane::StepWalk() {
   return true;
 }
 
+bool ReportLane::Gather() {
+  const SteadyTime now = executor_->clock().Now();
+  if (!walks_.empty() || next_ > events_->last() || events_->last() - next_ + 1 >= options_.max_events) return false;
+  if (now >= next_message_) {
+    next_message_ = now + options_.gather;
+    return false;
+  }
+  pump_posted_->store(true, std::memory_order_release);  // The timer takes what is appended until then.
+  PumpAt(next_message_);
+  return true;
+}
+
 void ReportLane::SendEvents() {
+  if (Gather()) return;
   while (sink_ != nullptr && sink_->Queued() < options_.max_queued_messages) {
     EventLog::Slice slice = events_->From(next_, options_.max_events, options_.max_bytes);
     if (slice.gone) {

@@ -20,7 +20,8 @@ namespace cairn::datanode {
 // The ordered report stream: sends the event log strictly by number, and walks.
 //
 // A stream begins with Hello; the NameNode answers Resume (it has everything before that number) or Walk (it does not, or it wants a full
-// report). An event leaves as soon as it is appended; those that come together share a message. What the NameNode has durably is forgotten.
+// report). An event leaves as soon as it is appended, but those of the next `gather` after a message share one: nobody waits for a report,
+// and a message costs both sides much more than an event in it. What the NameNode has durably is forgotten.
 // A walk states a storage's replicas range by range, downward; its ranges are events like all others. At most max_unapplied_ranges are
 // numbered and unapplied, so a slow NameNode slows the walk and nothing else; an expansion it asks for is stated before the next range. No
 // more than that are under way either: after a NameNode has lost its last seconds, the ranges of those wait for one another too.
@@ -33,7 +34,8 @@ class ReportLane {
   struct Options {
     size_t max_events = 1000;  // A message's bound.
     size_t max_bytes = 64 << 10;
-    size_t max_queued_messages = 4;  // In the sink.
+    size_t max_queued_messages = 4;                  // In the sink.
+    absl::Duration gather = absl::Milliseconds(10);  // cairn.datanode.report.gather. Not during a walk, which waits for its answers.
     size_t max_unapplied_ranges = 8;
     absl::Duration range_interval = absl::ZeroDuration();  // Pace of a walk that the NameNode asked for.
     absl::Duration periodic_range_interval = absl::Milliseconds(50);
@@ -85,6 +87,7 @@ class ReportLane {
   void Pump();
   bool StepWalk();  // Numbers one more range; false if none may be now.
   void SendEvents();
+  bool Gather();  // Events wait for others to come.
   void PumpAt(SteadyTime when);
   std::vector<std::string> Storages() const;
 
@@ -112,11 +115,13 @@ class ReportLane {
   Executor::TimerId reopen_ = 0;
   Executor::TimerId greeting_timer_ = 0;
   Executor::TimerId pump_timer_ = 0;
+  SteadyTime pump_at_;                     // With a timer.
   uint64_t next_ = 0;                      // Number of the event to send next.
   std::deque<Walk> walks_;                 // The front one is under way.
   std::deque<uint64_t> unapplied_ranges_;  // Their numbers, at most.
   std::deque<uint64_t> ranges_under_way_;  // Sent on this stream and not applied.
   SteadyTime next_range_;
+  SteadyTime next_message_;  // Of events that may wait for others.
   uint64_t last_walk_ = 0;
 };
 

@@ -17,7 +17,30 @@ TEST_F(LanesTest, HeldHeartbeatAnswersDelayNoReport) {
   const SteadyTime before = world_.Now();
   Put(kBlock, 100);
   ASSERT_TRUE(world_.RunUntil([this] { return !Heard().empty() && Heard().back().type() == v1::REPLICA_FINALIZED; }, absl::Seconds(1)));
+  EXPECT_LE(world_.Now() - before, absl::Milliseconds(10));
+}
+
+TEST_F(LanesTest, AnEventLeavesAtOnceAndThoseThatFollowItShareAMessage) {
+  Start();
+  Resume();
+  world_.RunFor(absl::Seconds(1));
+  const uint64_t sent = lanes_->report().messages_sent();
+  const SteadyTime before = world_.Now();
+  store().MarkEpoch(Epoch(5));
+  ASSERT_TRUE(world_.RunUntil([&] { return lanes_->report().messages_sent() == sent + 1; }, absl::Seconds(1)));
   EXPECT_EQ(world_.Now(), before);
+  for (int i = 0; i < 100; ++i) {
+    store().MarkEpoch(Epoch(5));
+    world_.RunFor(absl::Microseconds(50));
+  }
+  EXPECT_EQ(lanes_->report().messages_sent(), sent + 1);
+  world_.RunFor(absl::Milliseconds(10));
+  EXPECT_EQ(lanes_->report().messages_sent(), sent + 2);
+  EXPECT_EQ(namenode_.reports.back()->heard.back().events().events_size(), 100);
+  // More than a message holds.
+  for (int i = 0; i < 1000; ++i) store().MarkEpoch(Epoch(5));
+  world_.RunFor(absl::Milliseconds(10));
+  EXPECT_EQ(Heard().size(), 1u + 1 + 100 + 1000);
 }
 
 TEST_F(LanesTest, EventsLeaveStrictlyByNumberAndAreForgottenWhenDurable) {
