@@ -1,7 +1,10 @@
-"""./dev bench storm [--json] [--scale F]: what a mass deletion does to those who write meanwhile, and what a full walk and a restart cost.
+"""./dev bench storm [--json] [--scale F] [--rate N]: what a mass deletion does to those who write meanwhile, and what a full walk and a
+restart cost.
 
 One NameNode and three DataNodes as real processes, and a simulator of three more that hold a million replicas each (dn_simulator: the
-product's lanes over a store that only remembers). Clients write and close files of 256 KiB, synced, all the time that is measured.
+product's lanes over a store that only remembers). Clients write and close files of 256 KiB, synced, all the time that is measured: a
+hundred a second (--rate), which leaves something of two cores. With --rate 0 they take all there is: then everything else can only be had
+at their cost, and what is measured is how the two share.
 
 Storm: quiet and storm alternate three times. A storm deletes 1,000,000 replicas at once: 100,200 real ones on the volumes that take the
 writes, 102 of them of 128 MiB, and the rest on the simulator. A phase lasts until its deletion is done, and for at least 2,000 closes and
@@ -98,9 +101,9 @@ class Simulator:
 class Writers:
     """Writes and closes beside what is measured, until `end`."""
 
-    def __init__(self, address, base):
+    def __init__(self, address, base, rate):
         self.process = subprocess.Popen([str(TOOLS / "storm_load"), "write", "--namenode", address, "--base", base, "--bytes",
-                                         str(WRITE_BYTES), "--writers", str(WRITERS)],
+                                         str(WRITE_BYTES), "--writers", str(WRITERS), "--rate", str(rate)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def end(self):
@@ -144,8 +147,8 @@ class Phase:
 
 
 class Bench:
-    def __init__(self, report, scale):
-        self.report, self.scale = report, scale
+    def __init__(self, report, scale, rate):
+        self.report, self.scale, self.rate = report, scale, rate
         self.simulated = max(ROUNDS, round(100 * scale)) * FILES_OF_A_SIMULATED_DIRECTORY  # 1,000,000 files.
         # Of a round: 300,000 files, 900,000 replicas.
         self.deleted_directories = max(1, self.simulated // FILES_OF_A_SIMULATED_DIRECTORY * 3 // 10)
@@ -206,10 +209,10 @@ class Bench:
     def measure(self, begin=lambda: None, done=lambda: True):
         """A phase beside writers: from `begin` until `done`, and long enough."""
         self.bases += 1
-        writers = Writers(self.address, f"/write{self.bases}")
+        writers = Writers(self.address, f"/write{self.bases}", self.rate)
         time.sleep(2)  # Connections and files that are made once.
         writers.end()
-        writers = Writers(self.address, f"/write{self.bases}/measured")
+        writers = Writers(self.address, f"/write{self.bases}/measured", self.rate)
         phase = Phase(self.nodes)
         begin()
         ended = None
@@ -235,21 +238,24 @@ class Bench:
                         + (f"; {f['deleted']:.0f} replicas deleted in {f['ended_after_s']:.1f} s, {f['deleted'] / f['ended_after_s']:.0f}/s"
                            if "deleted" in f else ""))
 
+    def storm(self, number):
+        """A quiet phase and one beside a deletion."""
+        self.fill(f"/small{number}", self.small, SMALL_BYTES, 16)
+        self.fill(f"/large{number}", self.large, LARGE_BYTES, 4)
+        self.settle()
+        quiet = self.measure()
+        self.line(f"quiet {number + 1}", quiet)
+        before = self.replicas()
+        first = number * self.deleted_directories
+        trees = [f"/fill/d{i}" for i in range(first, first + self.deleted_directories)] + [f"/small{number}", f"/large{number}"]
+        storm = self.measure(lambda: self.delete(*trees), lambda: self.pending() == 0)
+        storm["deleted"] = before - self.replicas()
+        self.line(f"storm {number + 1}", storm)
+        return quiet, storm
+
     def storms(self):
-        quiets, storms = [], []
-        for number in range(ROUNDS):
-            self.fill(f"/small{number}", self.small, SMALL_BYTES, 16)
-            self.fill(f"/large{number}", self.large, LARGE_BYTES, 4)
-            self.settle()
-            quiets.append(self.measure())
-            self.line(f"quiet {number + 1}", quiets[-1])
-            before = self.replicas()
-            first = number * self.deleted_directories
-            trees = [f"/fill/d{i}" for i in range(first, first + self.deleted_directories)] + [f"/small{number}", f"/large{number}"]
-            storm = self.measure(lambda: self.delete(*trees), lambda: self.pending() == 0)  # pylint: disable=cell-var-from-loop
-            storm["deleted"] = before - self.replicas()
-            storms.append(storm)
-            self.line(f"storm {number + 1}", storm)
+        pairs = [self.storm(number) for number in range(ROUNDS)]
+        quiets, storms = [quiet for quiet, _ in pairs], [storm for _, storm in pairs]
         middle = lambda phases, key: statistics.median(phase[key] for phase in phases)
         quiet_close, storm_close = middle(quiets, "close_p99_us") / 1e3, middle(storms, "close_p99_us") / 1e3
         self.report.results["storm"] = {"quiet": quiets, "storm": storms}
@@ -305,10 +311,11 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench storm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rate", type=int, default=100, metavar="N", help="files begun in a second; 0: as fast as the writers can")
     parser.add_argument("--only", choices=("storm", "walk", "restart"))
     options = parser.parse_args(sys.argv[2:])
     report = Report((lambda text: print(text, file=sys.stderr, flush=True)) if options.json else (lambda text: print(text, flush=True)))
-    bench = Bench(report, options.scale)
+    bench = Bench(report, options.scale, options.rate)
     try:
         bench.start()
         for part in ("walk", "restart", "storm"):

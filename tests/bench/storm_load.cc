@@ -1,7 +1,8 @@
 // Load for `./dev bench storm`, through the public client library.
 //
 //   storm_load fill --namenode ADDRESS --base /b --files N --bytes N --writers N     files of that size, unsynced, 100 in a directory
-//   storm_load write --namenode ADDRESS --base /b --bytes N --writers N              the same, synced, until standard input ends
+//   storm_load write --namenode ADDRESS --base /b --bytes N --writers N [--rate N]   the same, synced, until standard input ends; of all
+//                                                                                    writers together at most so many begun in a second
 //
 // Prints one JSON object: files, seconds, and how long a close took.
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -38,15 +40,21 @@ struct Arguments {
   uint64_t files = UINT64_MAX;
   uint64_t bytes = 0;
   size_t writers = 0;
+  double rate = 0;  // 0: one after another.
 };
 
 // Writes files until all are written or `stop`; the microseconds of each close.
 std::vector<double> Write(FileSystem* files, const Arguments& arguments, std::atomic<uint64_t>* next, const std::atomic<bool>* stop) {
   const std::vector<char> data(std::min<uint64_t>(arguments.bytes, 1 << 20), 'c');
   std::vector<double> closes;
+  const double start = NowSeconds();
   while (!stop->load()) {
     const uint64_t number = next->fetch_add(1);
     if (number >= arguments.files) break;
+    if (arguments.rate > 0) {
+      const double wait = start + static_cast<double>(number) / arguments.rate - NowSeconds();
+      if (wait > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
+    }
     auto writer = files->Create(fmt::format("{}/{}/{}", arguments.base, number / 100, number));
     if (!writer.ok()) Die(std::string(writer.status().message()));
     for (uint64_t left = arguments.bytes; left > 0;) {
@@ -105,9 +113,10 @@ int main(int argc, char** argv) {
   arguments.base = values["--base"];
   arguments.bytes = std::strtoull(values["--bytes"].c_str(), nullptr, 10);
   arguments.writers = std::strtoull(values["--writers"].c_str(), nullptr, 10);
+  arguments.rate = std::strtod(values["--rate"].c_str(), nullptr);
   if (!arguments.until_told) arguments.files = std::strtoull(values["--files"].c_str(), nullptr, 10);
   if (argc % 2 != 0 || arguments.namenode.empty() || arguments.base.empty() || arguments.writers == 0 || arguments.files == 0) {
-    std::fprintf(stderr, "usage: storm_load fill|write --namenode ADDRESS --base /b [--files N] --bytes N --writers N\n");
+    std::fprintf(stderr, "usage: storm_load fill|write --namenode ADDRESS --base /b [--files N] --bytes N --writers N [--rate N]\n");
     return 255;
   }
   return cairn::bench::Run(arguments);
