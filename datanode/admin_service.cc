@@ -2,17 +2,15 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "common/error.h"
 #include "common/fault_points.h"
+#include "common/superuser.h"
 
 namespace cairn::datanode {
 
-// As the NameNode says it.
 absl::Status AdminService::CheckSuperuser(const v1::RequestHeader& header) const {
   if (!is_superuser_ || is_superuser_(header.user())) return absl::OkStatus();
-  return MakeError(ErrorKind::kPermission, fmt::format("Access denied for user {}. Superuser privilege is required", header.user()));
+  return SuperuserRequired(header.user());
 }
 
 void AdminService::GetDatanodeInfo(api::CallContext context, v1::GetDatanodeInfoRequest request,

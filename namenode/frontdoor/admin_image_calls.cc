@@ -2,21 +2,19 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "common/crc32c.h"
 #include "common/error.h"
 #include "common/status.h"
+#include "common/superuser.h"
 #include "namenode/frontdoor/admin_service.h"
 #include "namenode/namespace_gateway.h"
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
 
-// As HDFS FSPermissionChecker.checkSuperuserPrivilege says it.
 absl::Status AdminService::CheckSuperuser(const v1::RequestHeader& header) const {
   if (!is_superuser_ || is_superuser_(header.user())) return absl::OkStatus();
-  return MakeError(ErrorKind::kPermission, fmt::format("Access denied for user {}. Superuser privilege is required", header.user()));
+  return SuperuserRequired(header.user());
 }
 
 void AdminService::SaveNamespace(api::CallContext, v1::SaveNamespaceRequest request, api::Done<v1::SaveNamespaceResponse> done) {

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/status.h"
+#include "common/superuser.h"
 #include "namenode/namespace/path_walk.h"
 
 namespace cairn::namenode {
@@ -98,7 +99,7 @@ absl::Status Caller::CheckOwner(const PathWalk& walk) const {
 
 absl::Status Caller::CheckSuperuser() const {
   if (!enforced_) return absl::OkStatus();
-  return Refusal("NOT_SUPERUSER", "", fmt::format("Access denied for user {}. Superuser privilege is required", user_));
+  return SuperuserRequired(user_);
 }
 
 }  // namespace cairn::namenode
