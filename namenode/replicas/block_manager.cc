@@ -92,7 +92,10 @@ absl::StatusOr<std::vector<BlockManager::Judged>> BlockManager::Evaluate(const s
     evidence.maintenance_minimum = options_.maintenance_minimum;
     evidence.min_replication = options_.min_replication;
     evidence.racks = racks;
-    if (const BalanceMove* const move = moves_.Find(judged.block)) evidence.leaving = move->source_storage;
+    if (const BalanceMove* const move = moves_.Find(judged.block)) {
+      evidence.leaving = move->source_storage;
+      evidence.arriving = move->target;
+    }
     if (evidence.record && evidence.record->state() == v1::COMMITTED) {
       for (uint32_t number : evidence.record->expected_storages()) {
         const StorageNumber storage(number);

@@ -57,15 +57,16 @@ size_t CountedNodes(const BlockEvidence& evidence, const std::set<size_t>& gone)
   return nodes.size();
 }
 
-// Whether those that would be left are on as many racks as with it.
+// Whether those that would be left by a move are on as many racks as those that were there before it.
 bool KeepsRacks(const BlockEvidence& evidence, const std::set<size_t>& gone, size_t without) {
-  std::set<std::string> with, left;
+  std::set<std::string> before, left;
   for (size_t i = 0; i < evidence.replicas.size(); ++i) {
     if (gone.contains(i) || !IsGood(evidence.replicas[i], *evidence.record)) continue;
-    with.insert(evidence.replicas[i].standing->rack);
-    if (i != without) left.insert(evidence.replicas[i].standing->rack);
+    const StorageStanding& standing = *evidence.replicas[i].standing;
+    if (standing.datanode_uuid != evidence.arriving) before.insert(standing.rack);
+    if (i != without) left.insert(standing.rack);
   }
-  return left.size() == with.size();
+  return left.size() >= before.size();
 }
 
 // Of good replicas the one that is missed least: one that leaves, a second one on its node, then one on the most crowded rack,

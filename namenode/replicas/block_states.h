@@ -32,10 +32,13 @@ struct BlockEvidence {
   bool keep_unknown = false;         // A rolled-back namespace: blocks without a row are not garbage until an operator says so.
   int64_t now_ms = 0;
   int64_t acknowledged_grace_ms = 60'000;
-  uint32_t maintenance_minimum = 1;      // Copies that must be live while others are in maintenance.
-  uint32_t min_replication = 1;          // Copies that the last block of an open file needs where its nodes stay.
-  size_t racks = 1;                      // That there are; on one of several is not enough.
-  std::optional<StorageNumber> leaving;  // The balancer moves the copy there away: of too many it goes first, unless racks would be lost.
+  uint32_t maintenance_minimum = 1;  // Copies that must be live while others are in maintenance.
+  uint32_t min_replication = 1;      // Copies that the last block of an open file needs where its nodes stay.
+  size_t racks = 1;                  // That there are; on one of several is not enough.
+  // The balancer moves the copy there away: of too many it goes first, unless the others without it are on fewer racks than those that
+  // there were before the move.
+  std::optional<StorageNumber> leaving;
+  std::string arriving;  // Uuid of the DataNode that takes its place: its copy was not there before. Empty if nothing leaves.
 };
 
 // FINALIZED at the block's stamp with all of its bytes, and not known to be bad.

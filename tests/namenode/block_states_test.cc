@@ -262,6 +262,27 @@ TEST(HoldsBack, WhoMayHaveAcknowledgedBytesOfABlockThatIsNotCommittedIsNotLetGo)
   EXPECT_TRUE(holds(Evidence(record, {writing, leaving})));
 }
 
+TEST(JudgeBlock, TheRackOfAMovesTargetIsNotOneThatTheBlockWouldLose) {
+  std::vector<ReplicaEvidence> replicas = {Counting(1), Counting(2), Counting(3)};
+  for (uint32_t i = 0; i < 3; ++i) replicas[i].standing->rack = "/r" + std::to_string(i);
+  replicas[0].standing->remaining_bytes = 10;  // Would go otherwise.
+  BlockEvidence evidence = Evidence(Committed(2), replicas);
+  evidence.leaving = StorageNumber(2);
+  evidence.arriving = "n3";  // On a rack that the block was not on.
+  EXPECT_THAT(Going(JudgeBlock(evidence)), ElementsAre(2));
+  // Two of three were on one rack, and the third, which leaves, on another.
+  replicas[0].standing->rack = "/r1";
+  replicas.push_back(Counting(4));
+  replicas[3].standing->rack = "/r0";
+  evidence = Evidence(Committed(3), replicas);
+  evidence.leaving = StorageNumber(4);
+  evidence.arriving = "n3";
+  EXPECT_THAT(Going(JudgeBlock(evidence)), ElementsAre(4));
+  // But one that lands beside the others takes no rack from the block.
+  evidence.replicas[2].standing->rack = "/r1";
+  EXPECT_THAT(Going(JudgeBlock(evidence)), ::testing::Not(::testing::Contains(4)));
+}
+
 TEST(JudgeBlock, OfTooManyTheOneThatTheBalancerMovesAwayGoesUnlessARackWouldBeLost) {
   std::vector<ReplicaEvidence> replicas = {Counting(1), Counting(2), Counting(3)};
   replicas[0].standing->remaining_bytes = 10;  // Would go otherwise.
