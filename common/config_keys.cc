@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/api/balance.h"
 #include "common/config.h"
 
 namespace cairn {
@@ -250,9 +251,9 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "DataNode: limits", true},
     {"cairn.datanode.delete.backlog", ValueType::kInt, "200000", "", 1, kMost,
      "Files waiting to be unlinked, beyond which the DataNode takes no more deletions from the NameNode.", "DataNode: limits"},
-    {"dfs.datanode.balance.bandwidthPerSec", ValueType::kBytes, "100m", "", 1024, kMost,
+    {"dfs.datanode.balance.bandwidthPerSec", ValueType::kBytes, "100m", "", int64_t{api::kLeastBalanceBytesPerSecond}, kMost,
      "What one DataNode sends and receives in a second for the balancer; the NameNode reckons with it too.", "DataNode: limits"},
-    {"dfs.datanode.balance.max.concurrent.moves", ValueType::kInt, "4", "", 1, 32,
+    {"dfs.datanode.balance.max.concurrent.moves", ValueType::kInt, "4", "", 1, api::kMostBalanceMoves,
      "Replicas that the balancer moves from or to one DataNode at once (HDFS: 100); the NameNode's side of it, too.", "DataNode: limits"},
     {"dfs.datanode.scan.period.hours", ValueType::kDuration, "504h", "h", 0, kMost,
      "Within this time every replica is read again and checked; 0: never.", "DataNode: limits", true},

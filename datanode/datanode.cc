@@ -221,7 +221,7 @@ void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {
   info->set_pending_deletion_bytes(storage_.store->pending_deletion_bytes());
   info->set_unacknowledged_events(events_->kept());
   info->set_recoveries(recoveries_->running());
-  info->set_balancer_bytes_per_second(transfer_->balance_bandwidth());
+  info->set_balancer_bytes_per_second(transfer_->balance_pace().bytes_per_second());
   if (!lanes_made_.load(std::memory_order_acquire)) return;
   info->set_registered(lanes_->registered());
   info->set_command_queue(lanes_->command().queued());
@@ -243,10 +243,8 @@ void Datanode::Transfer(v1::CommandDown::Transfer command, CommandLane::Transfer
   request.token = command.token();
   request.traffic_class = command.traffic_class();
   request.deadline = env_->clock().Now() + kTransferBudget;
-  if (request.traffic_class == v1::BALANCING) {  // At its pace, shared with the other moves.
-    const double seconds = static_cast<double>(command.block().length_bytes()) / static_cast<double>(transfer_->balance_bandwidth());
-    request.deadline = request.deadline + absl::Seconds(2 * seconds * static_cast<double>(options_.lanes.command.max_moves));
-  }
+  if (request.traffic_class == v1::BALANCING)
+    request.deadline = request.deadline + transfer_->balance_pace().PatienceFor(command.block().length_bytes());
   for (const v1::StorageLocation& target : command.targets()) {
     request.targets.push_back(transfer::MakeTarget(target.datanode()));
     request.storage_uuids.push_back(target.storage_uuid());

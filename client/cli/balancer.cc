@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_split.h"
 #include "client/cli/format.h"
+#include "common/api/balance.h"
 #include "common/error.h"
 #include "common/line_words.h"
 #include "common/status.h"
@@ -94,7 +95,9 @@ class Parser {
     }
     if (option == "-bandwidth") {
       const absl::StatusOr<int64_t> bandwidth = ParseQuota(value, true);
-      if (!bandwidth.ok() || *bandwidth < 1024) return Wrong(fmt::format("-bandwidth {}: a number of bytes from 1024 on is needed", value));
+      if (!bandwidth.ok() || *bandwidth <= 0 || !api::IsBalanceRate(static_cast<uint64_t>(*bandwidth))) {
+        return Wrong(fmt::format("-bandwidth {}: a number of bytes from {} on is needed", value, api::kLeastBalanceBytesPerSecond));
+      }
       request->set_bytes_per_second(static_cast<uint64_t>(*bandwidth));
       return absl::OkStatus();
     }
@@ -104,7 +107,8 @@ class Parser {
       request->set_idle_iterations(*number);
       return absl::OkStatus();
     }
-    if (!number || *number < 1 || *number > 32) return Wrong(fmt::format("-max-moves {}: a number from 1 to 32 is needed", value));
+    if (!number || *number < 1 || *number > int32_t{api::kMostBalanceMoves})
+      return Wrong(fmt::format("-max-moves {}: a number from 1 to {} is needed", value, api::kMostBalanceMoves));
     request->set_max_moves(static_cast<uint32_t>(*number));
     return absl::OkStatus();
   }

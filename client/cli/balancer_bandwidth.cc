@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "client/cli/format.h"
+#include "common/api/balance.h"
 
 namespace cairn::cli {
 namespace {
@@ -14,6 +15,10 @@ int RunSet(const SetBandwidth& set, Shell* shell, const Arguments& arguments) {
   const absl::StatusOr<int64_t> bandwidth = ParseQuota(arguments.values[0], true);
   if (!bandwidth.ok() || *bandwidth < 0) {
     *shell->err << "Bandwidth should be a non-negative integer\n";
+    return kUsage;
+  }
+  if (!api::IsBalanceRate(static_cast<uint64_t>(*bandwidth))) {
+    *shell->err << fmt::format("Bandwidth should be 0, or at least {} bytes per second\n", api::kLeastBalanceBytesPerSecond);
     return kUsage;
   }
   if (const absl::Status done = set(static_cast<uint64_t>(*bandwidth)); !done.ok()) {
@@ -37,8 +42,8 @@ std::vector<Verb> BandwidthVerbs(SetBandwidth set, AskDatanode ask) {
   verbs[0].name = "setBalancerBandwidth";
   verbs[0].synopsis = "<bandwidth in bytes per second>";
   verbs[0].help =
-      "What each DataNode may use for the balancer, until the NameNode restarts or it is set again; k, m, g may follow. 0: as each is "
-      "configured (dfs.datanode.balance.bandwidthPerSec).";
+      "What each DataNode may use for the balancer, until the NameNode restarts or it is set again; k, m, g may follow; 64k at least. 0: "
+      "as each is configured (dfs.datanode.balance.bandwidthPerSec).";
   verbs[0].least = verbs[0].most = 1;
   verbs[0].run = [set = std::move(set)](Shell* shell, const Arguments& arguments) { return RunSet(set, shell, arguments); };
   verbs[1].name = "getBalancerBandwidth";

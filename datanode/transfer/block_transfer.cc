@@ -14,7 +14,12 @@
 namespace cairn::datanode {
 namespace {
 
-constexpr size_t kPacedPacketBytes = 128 << 10;  // So that a slow pace is an even one, and no receiver takes the pauses for silence.
+// At most a quarter of what the pace allows in a second, so that a slow one is an even one, and no receiver takes the pauses for silence.
+size_t PacedPacketBytes(uint64_t bytes_per_second) {
+  constexpr uint64_t kLeast = 16 << 10;
+  constexpr uint64_t kMost = 128 << 10;
+  return static_cast<size_t>(std::clamp(bytes_per_second / 4, kLeast, kMost));
+}
 
 hdfs::OpWriteBlockProto MakeOperation(const TransferContext& context, const TransferRequest& request, const ReplicaReader& replica) {
   const ReplicaDescription& description = replica.description();
@@ -71,8 +76,8 @@ Awaitable<absl::Status> TransferBlock(TransferContext* context, TaskGroup* owner
   absl::Status status = co_await connection->Write(std::move(parts), connect_by);
   if (status.ok()) {
     const bool paced = request.traffic_class == v1::BALANCING;
-    const size_t packet_bytes =
-        paced ? std::min(context->options.transfer_packet_bytes, kPacedPacketBytes) : context->options.transfer_packet_bytes;
+    size_t packet_bytes = context->options.transfer_packet_bytes;
+    if (paced) packet_bytes = std::min(packet_bytes, PacedPacketBytes(context->balance_pace.bytes_per_second()));
     ReplicaStream stream(context, executor, connection.get(), replica.get(), packet_bytes, true);
     if (paced) stream.SetPace(&context->balance_pace, owner);
     status = co_await stream.Send(0, replica->length(), request.deadline);

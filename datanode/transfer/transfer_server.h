@@ -34,8 +34,8 @@ class TransferServer {
   void SetPool(std::string pool_id) { context_.pool.Set(std::move(pool_id)); }
 
   // What goes in and out for the balancer from now on; 0: as in the options. From any thread.
-  void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second); }
-  uint64_t balance_bandwidth() const { return context_.balance_pace.bytes_per_second(); }
+  void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second, env_->clock().Now()); }
+  const BalancePace& balance_pace() const { return context_.balance_pace; }
 
   // Copies a replica of ours; `done` is called once, on one of our executors. kCancelled after Stop. From any thread.
   void Transfer(TransferRequest request, absl::AnyInvocable<void(absl::Status)> done);

@@ -5,6 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/api/balance.h"
+#include "common/error.h"
 #include "namenode/replicas/datanode_registry.h"
 
 namespace cairn::namenode {
@@ -46,6 +50,12 @@ uint64_t BalancePlan::bytes() const {
   uint64_t sum = 0;
   for (const BalancePair& pair : pairs) sum += pair.bytes;
   return sum;
+}
+
+absl::Status CheckBalanceRate(uint64_t bytes_per_second) {
+  if (api::IsBalanceRate(bytes_per_second)) return absl::OkStatus();
+  return MakeError(ErrorKind::kInvalidArgument, fmt::format("{} bytes per second: at least {} are needed, or 0 for what is configured",
+                                                            bytes_per_second, api::kLeastBalanceBytesPerSecond));
 }
 
 bool IsNamed(const v1::DatanodeInfo& node, const std::string& name) {

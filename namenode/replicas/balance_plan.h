@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "cairn/admin.pb.h"
 
 namespace cairn::namenode {
@@ -31,6 +32,9 @@ struct BalancePlan {
   std::vector<BalancePair> pairs;
   uint64_t bytes() const;
 };
+
+// kInvalidArgument unless it is one that DataNodes can keep to, or 0.
+absl::Status CheckBalanceRate(uint64_t bytes_per_second);
 
 // Whether `node` goes by this name: its uuid, host:port of its transfer port, or its host.
 bool IsNamed(const v1::DatanodeInfo& node, const std::string& name);

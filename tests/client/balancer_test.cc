@@ -181,6 +181,8 @@ TEST_F(BalancerVerbTest, WhatMakesNoSenseIsIllegalAndNothingIsAsked) {
                                                        {"-threshold", "x"},
                                                        {"-policy", "rack"},
                                                        {"-bandwidth", "12"},
+                                                       {"-bandwidth", "65535"},
+                                                       {"-bandwidth", "0"},
                                                        {"-bandwidth", "-1"},
                                                        {"-idleiterations", "0"},
                                                        {"-max-moves", "33"},
@@ -228,6 +230,8 @@ TEST_F(BalancerVerbTest, BandwidthIsSetAndShown) {
             "Balancer bandwidth is set to 10485760\nBalancer bandwidth is set to 0\nBalancer bandwidth is 1048576 bytes per second.\n");
   EXPECT_EQ(run({"-setBalancerBandwidth", "-5"}), kUsage);
   EXPECT_EQ(run({"-setBalancerBandwidth", "much"}), kUsage);
+  EXPECT_EQ(run({"-setBalancerBandwidth", "65535"}), kUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("Bandwidth should be 0, or at least 65536 bytes per second\n"));
   EXPECT_THAT(err_.str(), HasSubstr("Bandwidth should be a non-negative integer"));
   answer = MakeError(ErrorKind::kPermission, "Access denied");
   EXPECT_EQ(run({"-setBalancerBandwidth", "1m"}), kFailure);

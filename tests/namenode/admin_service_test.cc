@@ -134,6 +134,32 @@ TEST(AdminService, SetFaultIsForSuperusers) {
   EXPECT_EQ(status.message(), "Access denied for user ann. Superuser privilege is required");
 }
 
+TEST(AdminService, ABandwidthThatNobodyCanKeepToIsRefused) {
+  class Plane : public cairn::testing::FakeReplicaPlane {
+   public:
+    Plane() : FakeReplicaPlane(1) {}
+    void SetBalancerBandwidth(uint64_t bytes_per_second) override { set.push_back(bytes_per_second); }
+    std::vector<uint64_t> set;
+  };
+  cairn::testing::SimWorld world({.seed = 1});
+  Plane plane;
+  AdminService service(&plane, nullptr, &world.clock(), "1");
+  const auto set = [&service](uint64_t bytes_per_second) {
+    v1::SetBalancerBandwidthRequest request;
+    request.set_bytes_per_second(bytes_per_second);
+    absl::Status status;
+    service.SetBalancerBandwidth({}, request,
+                                 [&](const absl::StatusOr<v1::SetBalancerBandwidthResponse>& response) { status = response.status(); });
+    return status;
+  };
+  const absl::Status refused = set(1024);
+  EXPECT_EQ(KindOf(refused), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(std::string(refused.message()), "1024 bytes per second: at least 65536 are needed, or 0 for what is configured");
+  EXPECT_TRUE(set(0).ok());
+  EXPECT_TRUE(set(65536).ok());
+  EXPECT_EQ(plane.set, (std::vector<uint64_t>{0, 65536}));
+}
+
 TEST(AdminService, SetFaultArmsAndRefusesNonsense) {
   EnableFaultPoints();
   AdminService service(nullptr, nullptr, nullptr, "");
