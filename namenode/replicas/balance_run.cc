@@ -26,6 +26,8 @@ void BalanceRun::Begin(BalancePlan plan, const std::vector<BalanceNode>& nodes,
   pairs_ = std::move(plan.pairs);
   failed_blocks_.clear();
   failures_.clear();
+  kept_apart_.clear();
+  proven_.clear();
   projected_.clear();
   slices_.clear();
   if (left_bytes_ == 0) return End(v1::BalanceResponse::BALANCED);
@@ -106,6 +108,8 @@ void BalanceRun::Moved(const BalanceMove& move) {
   moved_in_iteration_ += move.length_bytes;
   moved_bytes_ += move.length_bytes;
   ++moved_blocks_;
+  proven_.insert(move.source);
+  proven_.insert(move.target);
 }
 
 void BalanceRun::Failed(const BalanceMove& move) {
@@ -113,11 +117,15 @@ void BalanceRun::Failed(const BalanceMove& move) {
   if (failed_blocks_.size() < kRemembered) failed_blocks_.insert(move.block);
   projected_[move.source].used += static_cast<double>(move.length_bytes);
   projected_[move.target].used -= static_cast<double>(move.length_bytes);
-  const auto pair = std::find_if(pairs_.begin(), pairs_.end(),
-                                 [&move](const BalancePair& each) { return each.source == move.source && each.target == move.target; });
+  const auto is_theirs = [&move](const BalancePair& pair) { return pair.source == move.source && pair.target == move.target; };
+  const auto pair = std::find_if(pairs_.begin(), pairs_.end(), is_theirs);
   if (pair != pairs_.end()) pair->bytes += move.length_bytes;
+  if (++failures_[std::pair(move.source, move.target)] < limits_.failures_of_pair) return;
+  std::erase_if(pairs_, is_theirs);
+  kept_apart_[move.source].insert(move.target);
+  kept_apart_[move.target].insert(move.source);
   for (const std::string* node : {&move.source, &move.target})
-    if (++failures_[*node] >= limits_.failures_of_node) LeaveOut(*node);
+    if (kept_apart_[*node].size() > 1 && !proven_.contains(*node)) LeaveOut(*node);
 }
 
 void BalanceRun::LeaveOut(const std::string& datanode_uuid) {

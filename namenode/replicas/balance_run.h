@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -29,12 +30,13 @@ class BalanceRun {
     absl::Duration iteration = absl::Minutes(20);  // After which an iteration begins no moves. HDFS: dfs.balancer.max-iteration-time.
     absl::Duration settle = absl::Seconds(7);      // Between the last move of an iteration and the next plan.
     uint64_t most_bytes = uint64_t{10} << 30;      // Of a node in an iteration. HDFS: dfs.balancer.max-size-to-move.
-    uint32_t failures_of_node = 5;                 // With which it is left alone for the rest of the iteration.
+    uint32_t failures_of_pair = 5;                 // With which two nodes are kept apart for the rest of the iteration.
   };
   // The first plan is made at `begin_at`.
   BalanceRun(v1::BalanceRequest request, Limits limits, SteadyTime begin_at, SteadyTime now);
 
   uint64_t id() const { return request_.run(); }
+  uint32_t iteration() const { return iteration_; }  // From 1; 0: none has begun.
   const v1::BalanceRequest& request() const { return request_; }
   const Limits& limits() const { return limits_; }
   void Renew(SteadyTime now) { renewed_ = now; }
@@ -67,6 +69,8 @@ class BalanceRun {
 
   void Scheduled(const BalanceMove& move);
   void Moved(const BalanceMove& move);
+  // Who of the two is to blame is not known: with enough failures they are kept apart, and a node that was kept apart from two others, and
+  // with which no move has gone well, takes no part in the rest of the iteration.
   void Failed(const BalanceMove& move);
   // It takes no part in the rest of the iteration.
   void LeaveOut(const std::string& datanode_uuid);
@@ -108,7 +112,9 @@ class BalanceRun {
   absl::btree_map<std::string, std::deque<Slice>> slices_;  // By source.
   std::string last_source_;
   absl::btree_set<BlockId> failed_blocks_;
-  absl::btree_map<std::string, uint32_t> failures_;
+  absl::btree_map<std::pair<std::string, std::string>, uint32_t> failures_;  // By source and target.
+  absl::btree_map<std::string, absl::btree_set<std::string>> kept_apart_;    // By node: from whom.
+  absl::btree_set<std::string> proven_;                                      // Nodes with which a move went well.
 
   // Of the run.
   absl::btree_map<StorageNumber, uint64_t> resume_;  // Where the last look at a volume ended.
