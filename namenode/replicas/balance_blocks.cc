@@ -10,9 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "common/api/balance.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "namenode/namespace/datanode_rows.h"
 #include "namenode/replicas/block_manager.h"
 
 namespace cairn::namenode {
@@ -21,8 +23,8 @@ namespace {
 constexpr absl::Duration kBalancePause = absl::Milliseconds(5);  // Between steps: the executor has other work.
 constexpr size_t kLeastRows = 16;                                // Of one look.
 constexpr size_t kMostRows = 256;
-constexpr size_t kMostMoves = 32;  // Of one node at once: there are more orders for a DataNode than these.
-constexpr double kBrim = 0.05;     // Of a volume, that no move fills.
+constexpr double kBrim = 0.05;                              // Of a volume, that no move fills.
+constexpr absl::Duration kWalksWithin = absl::Minutes(10);  // Of the start: a walk that takes longer is not waited for.
 
 // Where the replica goes on that node: to the volume with the largest free share.
 std::optional<StorageNumber> RoomiestVolume(const PlacementNode& node, uint64_t length_bytes, const BalanceMoves& moves) {
@@ -56,12 +58,18 @@ absl::Status BlockManager::CheckBalance(const v1::BalanceRequest& request) const
   if (request.run() == 0 || !(request.threshold() > 0 && request.threshold() <= 100))
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("run {}, threshold {}: a run's number is not 0, its threshold in (0, 100]",
                                                               request.run(), request.threshold()));
+  RETURN_IF_ERROR(CheckBalanceRate(request.bytes_per_second()));
   if (safe_mode_) return MakeError(ErrorKind::kSafeMode, "the NameNode is in safe mode: nothing is moved");
   ASSIGN_OR_RETURN(const bool paused, DeletesArePaused(*parts_.space->Snapshot()));
   if (paused) {
     return MakeError(ErrorKind::kBusy,
                      "freeing is paused (dfsadmin -reclaim resume ends that): what is moved would stay where it was as well");
   }
+  // Who is named may be still on the way.
+  return NodesAreAwaited() ? absl::OkStatus() : CheckNames(request);
+}
+
+absl::Status BlockManager::CheckNames(const v1::BalanceRequest& request) const {
   v1::ClusterReportResponse report;
   parts_.registry->FillReport(&report);
   for (const auto* names : {&request.sources(), &request.include()}) {
@@ -72,6 +80,24 @@ absl::Status BlockManager::CheckBalance(const v1::BalanceRequest& request) const
     }
   }
   return absl::OkStatus();
+}
+
+// After a start, for those that were there before it and may still come, and for what they have: without them the rest may look balanced,
+// and nothing that is not walked may move.
+bool BlockManager::NodesAreAwaited() const {
+  if (starting_) {
+    const auto storages = RegisteredStorages(*parts_.space->Snapshot());
+    if (!storages.ok()) return true;
+    for (const auto& [number, record] : *storages)
+      if (!parts_.registry->HasReported(record.datanode_uuid())) return true;
+  }
+  return parts_.clock->Now() - started_ < kWalksWithin && parts_.registry->WalkIsDue();
+}
+
+bool BlockManager::MayPlan() const {
+  if (NodesAreAwaited() || !parts_.registry->RacksAreKnown()) return false;
+  // The driver hears of a name that nobody has when it asks again.
+  return balance_->iteration() > 0 || CheckNames(balance_->request()).ok();
 }
 
 absl::StatusOr<v1::BalanceResponse> BlockManager::Balance(const v1::BalanceRequest& request) {
@@ -94,12 +120,19 @@ absl::StatusOr<v1::BalanceResponse> BlockManager::Balance(const v1::BalanceReque
     balance_.emplace(request, limits, told ? now : now + options_.heartbeat_interval + absl::Seconds(1), now);
     log::Info("balancer: run {:x} of {} begins, threshold {}", request.run(), request.header().user(), request.threshold());
     if (told) FollowBalance();
+  } else if (balance_->iteration() == 0 && !request.stop() && !NodesAreAwaited()) {
+    if (absl::Status known = CheckNames(request); !known.ok()) {
+      balance_.reset();
+      PublishBalancerBandwidth();
+      return known;
+    }
   }
   balance_->Renew(now);
   if (request.stop()) balance_->End(v1::BalanceResponse::STOPPED);
   PublishBalancerBandwidth();
   v1::BalanceResponse response;
   balance_->Fill(&response);
+  response.set_epoch(identity_.epoch.value());
   response.set_in_flight(static_cast<uint32_t>(moves_.InFlightOf(request.run())));
   return response;
 }
@@ -119,11 +152,12 @@ void BlockManager::PublishBalancerBandwidth() {
 void BlockManager::FollowBalance() {
   const SteadyTime now = parts_.clock->Now();
   OnMovesOver(moves_.Expire(now));
+  FollowLanded();
   PublishBalancerBandwidth();
   if (!balance_ || !balance_->IsActive(now) || safe_mode_) return;
   balance_->Follow(moves_.InFlightOf(balance_->id()), now);
   if (!balance_->IsActive(now)) return;
-  if (balance_->PlanIsDue(now)) {
+  if (balance_->PlanIsDue(now) && MayPlan()) {
     v1::ClusterReportResponse report;
     parts_.registry->FillReport(&report);
     const std::vector<BalanceNode> nodes = NodesToBalance(report, balance_->request());
@@ -145,6 +179,7 @@ void BlockManager::BalanceSoon() {
 void BlockManager::BalanceStep() {
   balancing_ = false;
   if (safe_mode_ || !balance_ || !balance_->IsActive(parts_.clock->Now())) return;
+  if (!parts_.registry->RacksAreKnown()) return;  // A copy could leave the only rack but one; the next tick comes back here.
   const auto has_room = [this](const std::string& uuid) { return HasRoomForMove(uuid); };
   const std::optional<BalanceRun::Look> look = balance_->NextLook(has_room, parts_.clock->Now());
   const absl::StatusOr<bool> paused = DeletesArePaused(*parts_.space->Snapshot());
@@ -155,7 +190,7 @@ void BlockManager::BalanceStep() {
 
 size_t BlockManager::MostMoves() const {
   const uint32_t asked = balance_->request().max_moves();
-  return asked == 0 ? options_.balancer_moves_per_node : std::min<size_t>(asked, kMostMoves);
+  return asked == 0 ? options_.balancer_moves_per_node : std::min<size_t>(asked, api::kMostBalanceMoves);
 }
 
 // Repairs come first: a node that has all it may have moves nothing.
@@ -251,6 +286,34 @@ void BlockManager::FollowMove(const Judged& judged) {
   const BalanceMove finished = moves_.Finished(judged.block);
   if (balance_ && balance_->id() == finished.run) balance_->Moved(finished);
   BalanceSoon();
+}
+
+// A source's replica may wait long for its turn, behind a mass of others that go: that is no failure, as long as it is to go.
+void BlockManager::FollowLanded() {
+  const SteadyTime now = parts_.clock->Now();
+  const std::vector<BlockId> blocks = moves_.LandedLongAgo(now);
+  if (blocks.empty()) return;
+  const absl::StatusOr<bool> paused = DeletesArePaused(*parts_.space->Snapshot());
+  const absl::StatusOr<std::vector<Judged>> all = Evaluate(blocks);
+  if (safe_mode_ || !paused.ok() || *paused || !all.ok()) {
+    for (const BlockId block : blocks) moves_.Extend(block, now);
+    return;
+  }
+  for (const Judged& judged : *all) {
+    Act(judged, false);
+    const BalanceMove* const move = moves_.Find(judged.block);
+    if (move == nullptr) continue;
+    const StorageNumber source = move->source_storage;
+    const auto is_source = [source](const BlockVerdict::Go& go) { return go.storage == source; };
+    const std::vector<StorageNumber> told = invalidations_.ToldOf(judged.block);
+    const bool goes = std::find(told.begin(), told.end(), source) != told.end() ||
+                      std::any_of(judged.verdict.go.begin(), judged.verdict.go.end(), is_source);
+    if (goes) {
+      moves_.Extend(judged.block, now);
+    } else {
+      OnMovesOver({moves_.Abandoned(judged.block)});
+    }
+  }
 }
 
 void BlockManager::OnMovesOver(const std::vector<BalanceMove>& moves) {

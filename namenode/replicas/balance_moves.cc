@@ -72,7 +72,19 @@ std::vector<BalanceMove> BalanceMoves::AbandonAll(IsOver is_over) {
 }
 
 std::vector<BalanceMove> BalanceMoves::Expire(SteadyTime now) {
-  return AbandonAll([now](const BalanceMove& move) { return move.deadline <= now; });
+  return AbandonAll([now](const BalanceMove& move) { return !move.landed && move.deadline <= now; });
+}
+
+std::vector<BlockId> BalanceMoves::LandedLongAgo(SteadyTime now) const {
+  std::vector<BlockId> blocks;
+  for (const auto& [block, move] : moves_)
+    if (move.landed && move.deadline <= now) blocks.push_back(block);
+  return blocks;
+}
+
+void BalanceMoves::Extend(BlockId block, SteadyTime now) {
+  const auto found = moves_.find(block);
+  if (found != moves_.end()) found->second.deadline = now + drop_within_;
 }
 
 std::vector<BalanceMove> BalanceMoves::SourceLost(const std::string& datanode_uuid) {

@@ -42,11 +42,15 @@ class BalanceMoves {
   // The source's replica is gone, and the target's is there.
   BalanceMove Finished(BlockId block);
   BalanceMove Abandoned(BlockId block);
-  // Those whose time is over; those that are still being copied from this node, which will say nothing of them; from or to it. They are
-  // over.
+  // Those that are not landed and whose time is over; those that are still being copied from this node, which will say nothing of them;
+  // from or to it. They are over.
   std::vector<BalanceMove> Expire(SteadyTime now);
   std::vector<BalanceMove> SourceLost(const std::string& datanode_uuid);
   std::vector<BalanceMove> NodeLost(const std::string& datanode_uuid);
+
+  // Those that are landed and whose time is over: a source may have much to drop before. They wait on if Extend is called, as long again.
+  std::vector<BlockId> LandedLongAgo(SteadyTime now) const;
+  void Extend(BlockId block, SteadyTime now);
 
   size_t LoadOf(const std::string& datanode_uuid) const;
   uint64_t BytesOnTheWayTo(StorageNumber storage) const;

@@ -118,7 +118,11 @@ class BlockManager : public CommandSource, public std::enable_shared_from_this<B
   // An operator who pauses the freeing of what was deleted wants no bytes to go. Bad replicas go all the same: their places are needed.
   static absl::StatusOr<bool> DeletesArePaused(const ReadView& view);
   absl::Status CheckBalance(const v1::BalanceRequest& request) const;
+  absl::Status CheckNames(const v1::BalanceRequest& request) const;
+  bool NodesAreAwaited() const;
+  bool MayPlan() const;
   void FollowBalance();
+  void FollowLanded();
   void BalanceSoon();
   void BalanceStep();
   bool HasRoomForMove(const std::string& datanode_uuid) const;

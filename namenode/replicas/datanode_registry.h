@@ -139,6 +139,8 @@ class DatanodeRegistry {
   // On how many racks DataNodes are that live and stay: whether one rack is too few for a block. At most a second old.
   // At most 1 while somebody is still asked where one of them stands: copies that seem to be on one rack may not be.
   size_t RackCount() const ABSL_LOCKS_EXCLUDED(mu_);
+  // False while that is so, of any that is not dead.
+  bool RacksAreKnown() const ABSL_LOCKS_EXCLUDED(mu_);
   // Where a host stands, of a DataNode, dead or not, or by the table; empty if that is not known.
   std::string RackOfHost(const std::string& host) const ABSL_LOCKS_EXCLUDED(mu_);
   // Goes before what DataNodes say of their racks; null: nothing does.
@@ -185,6 +187,7 @@ class DatanodeRegistry {
 
   v1::NodeState StateOf(const Node& node) const;
   static bool HasToWalk(const Node& node);
+  void CountRacksLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckLocked(const v1::RegisterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Node* CurrentNode(const std::string& uuid, Incarnation incarnation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Uuids of other nodes with this address.
@@ -207,6 +210,7 @@ class DatanodeRegistry {
   absl::btree_map<std::string, StorageNumber> numbers_ ABSL_GUARDED_BY(mu_);  // By storage uuid.
   std::set<std::string> replaced_ ABSL_GUARDED_BY(mu_);                       // Uuids whose place others have taken.
   mutable size_t rack_count_ ABSL_GUARDED_BY(mu_) = 0;
+  mutable bool racks_are_known_ ABSL_GUARDED_BY(mu_) = true;
   mutable SteadyTime rack_count_holds_until_ ABSL_GUARDED_BY(mu_);
 };
 

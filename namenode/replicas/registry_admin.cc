@@ -95,21 +95,31 @@ std::string DatanodeRegistry::RackOfHost(const std::string& host) const {
   return racks_ == nullptr ? std::string() : racks_->RackOf(host);
 }
 
-size_t DatanodeRegistry::RackCount() const {
+void DatanodeRegistry::CountRacksLocked() const {
   constexpr absl::Duration kHolds = absl::Seconds(1);
-  MutexLock lock(mu_);
   const SteadyTime now = clock_->Now();
-  if (now < rack_count_holds_until_) return rack_count_;
+  if (now < rack_count_holds_until_) return;
   std::set<std::string_view> racks;
-  bool all_known = true;
+  racks_are_known_ = true;
   for (const auto& [uuid, node] : nodes_) {
     if (StateOf(node) == v1::DEAD) continue;
     if (node.admin.state() == v1::NODE_NORMAL) racks.insert(node.info.rack());
-    all_known = all_known && (racks_ == nullptr || racks_->Answers(node.info.transfer().host()));
+    racks_are_known_ = racks_are_known_ && (racks_ == nullptr || racks_->Answers(node.info.transfer().host()));
   }
-  rack_count_ = all_known ? racks.size() : std::min<size_t>(racks.size(), 1);
+  rack_count_ = racks_are_known_ ? racks.size() : std::min<size_t>(racks.size(), 1);
   rack_count_holds_until_ = now + kHolds;
+}
+
+size_t DatanodeRegistry::RackCount() const {
+  MutexLock lock(mu_);
+  CountRacksLocked();
   return rack_count_;
+}
+
+bool DatanodeRegistry::RacksAreKnown() const {
+  MutexLock lock(mu_);
+  CountRacksLocked();
+  return racks_are_known_;
 }
 
 void DatanodeRegistry::SetRacks(std::shared_ptr<const RackTable> racks) {
