@@ -182,9 +182,10 @@ class Driver {
           *shell_->out << "Another balancer is running. Exiting...\n";
           return kAlreadyRunning;
         }
-        // One that restarts in the middle may begin in safe mode.
-        const bool is_away = IsAway(response.status()) || (asked_well_ && KindOf(response.status()) == ErrorKind::kSafeMode);
-        if (!is_away || shell_->now() - heard_ >= kPatience) {
+        // One that restarts in the middle may begin in safe mode, which takes its time; but it is there.
+        const bool is_safe = asked_well_ && KindOf(response.status()) == ErrorKind::kSafeMode;
+        if (is_safe) heard_ = shell_->now();
+        if (!(is_safe || IsAway(response.status())) || shell_->now() - heard_ >= kPatience) {
           *shell_->out << fmt::format("{}.  Exiting ...\n", std::string(response.status().message()));
           return kIoException;
         }
@@ -200,11 +201,14 @@ class Driver {
 
  private:
   void Follow(const v1::BalanceResponse& response) {
-    if (response.iteration() < last_.iteration()) {  // The NameNode has restarted, and counts anew.
+    // The NameNode has restarted, and counts anew.
+    const bool is_another =
+        response.epoch() != last_.epoch() || response.iteration() < last_.iteration() || response.moved_bytes() < last_.moved_bytes();
+    if (is_another) {
       iterations_before_ += last_.iteration();
       bytes_before_ += last_.moved_bytes();
     }
-    const bool is_new = response.iteration() != last_.iteration();
+    const bool is_new = is_another || response.iteration() != last_.iteration();
     const bool is_late = response.moved_bytes() != shown_bytes_ && heard_ - shown_at_ >= kRowEvery;
     const bool is_last = response.outcome() != v1::BalanceResponse::RUNNING && response.moved_bytes() != shown_bytes_;
     last_ = response;

@@ -35,13 +35,15 @@ class BalancerVerbTest : public ::testing::Test {
     shell_.wait = [this](absl::Duration time) { now_ += time; };
   }
   int Run(const std::vector<std::string>& words) { return RunBalancer(target_, &shell_, words); }
-  void Answer(v1::BalanceResponse::Outcome outcome, uint32_t iteration, uint64_t moved, uint64_t left, uint64_t being_moved) {
+  void Answer(v1::BalanceResponse::Outcome outcome, uint32_t iteration, uint64_t moved, uint64_t left, uint64_t being_moved,
+              uint64_t epoch = 1) {
     v1::BalanceResponse response;
     response.set_outcome(outcome);
     response.set_iteration(iteration);
     response.set_moved_bytes(moved);
     response.set_left_bytes(left);
     response.set_being_moved_bytes(being_moved);
+    response.set_epoch(epoch);
     answers_.emplace_back(std::move(response));
   }
   std::vector<std::string> Lines() {
@@ -135,6 +137,34 @@ TEST_F(BalancerVerbTest, ANamenodeThatRestartsIsWaitedForAndCountsOn) {
   asked_.clear();
   EXPECT_EQ(Run({}), 252);
   EXPECT_EQ(asked_.size(), 121u);
+}
+
+TEST_F(BalancerVerbTest, ARestartInTheSameIterationCountsOn) {
+  Answer(v1::BalanceResponse::RUNNING, 1, 4 << 20, 5 << 20, 9 << 20, 1);
+  Answer(v1::BalanceResponse::RUNNING, 1, 5 << 20, 4 << 20, 9 << 20, 2);  // As far as that, and more, by itself.
+  Answer(v1::BalanceResponse::BALANCED, 2, 6 << 20, 0, 0, 2);
+  EXPECT_EQ(Run({}), 0);
+  ASSERT_EQ(Lines().size(), 6u);
+  EXPECT_THAT(Lines()[1], HasSubstr("         1              4.00 MB"));
+  EXPECT_THAT(Lines()[2], HasSubstr("         2              9.00 MB"));
+  EXPECT_THAT(Lines()[3], HasSubstr("         3             10.00 MB"));
+  // Bytes that become fewer say the same.
+  answers_.clear();
+  asked_.clear();
+  out_.str("");
+  Answer(v1::BalanceResponse::RUNNING, 1, 4 << 20, 5 << 20, 9 << 20, 0);
+  Answer(v1::BalanceResponse::BALANCED, 1, 1 << 20, 0, 0, 0);
+  EXPECT_EQ(Run({}), 0);
+  EXPECT_THAT(Lines()[2], HasSubstr("         2              5.00 MB"));
+}
+
+TEST_F(BalancerVerbTest, ANamenodeInSafeModeIsThereHoweverLongItTakes) {
+  Answer(v1::BalanceResponse::RUNNING, 1, 0, 5 << 20, 9 << 20);
+  for (int second = 0; second < 300; ++second) answers_.emplace_back(MakeError(ErrorKind::kSafeMode, "for a while"));
+  for (int second = 0; second < 100; ++second) answers_.emplace_back(absl::UnavailableError("connection refused"));
+  Answer(v1::BalanceResponse::BALANCED, 1, 2 << 20, 0, 0, 2);
+  EXPECT_EQ(Run({}), 0);
+  EXPECT_THAT(Lines(), ::testing::Contains("The cluster is balanced. Exiting..."));
 }
 
 TEST_F(BalancerVerbTest, AnInterruptStopsTheRun) {
