@@ -6,13 +6,34 @@ namespace cairn::datanode {
 
 EventLog::EventLog(const Clock* clock, size_t max_kept, size_t max_bytes) : clock_(clock), max_kept_(max_kept), max_bytes_(max_bytes) {}
 
-uint64_t EventLog::Append(v1::ReportEvent event) {
-  MutexLock lock(mu_);
+void EventLog::AppendLocked(v1::ReportEvent event, bool with_next) {
   event.set_number(++last_);
   const size_t bytes = event.ByteSizeLong();
   bytes_ += bytes;
-  events_.push_back({std::move(event), clock_->Now(), bytes});
-  while (events_.size() > max_kept_ || (bytes_ > max_bytes_ && events_.size() > 1)) DropOldestLocked();
+  events_.push_back({std::move(event), clock_->Now(), bytes, with_next});
+}
+
+void EventLog::TrimLocked() {
+  while (events_.size() > max_kept_ || (bytes_ > max_bytes_ && events_.size() > 1)) {
+    const bool next_too = events_.front().with_next;
+    DropOldestLocked();
+    if (next_too) DropOldestLocked();
+  }
+}
+
+uint64_t EventLog::Append(v1::ReportEvent event) {
+  MutexLock lock(mu_);
+  AppendLocked(std::move(event), /*with_next=*/false);
+  TrimLocked();
+  if (wake_) wake_();
+  return last_;
+}
+
+uint64_t EventLog::AppendTogether(v1::ReportEvent first, v1::ReportEvent second) {
+  MutexLock lock(mu_);
+  AppendLocked(std::move(first), /*with_next=*/true);
+  AppendLocked(std::move(second), /*with_next=*/false);
+  TrimLocked();
   if (wake_) wake_();
   return last_;
 }
@@ -39,10 +60,11 @@ EventLog::Slice EventLog::From(uint64_t number, size_t max_count, size_t max_byt
     return slice;
   }
   size_t bytes = 0;
-  for (size_t i = static_cast<size_t>(number - first); i < events_.size() && slice.events.size() < max_count; ++i) {
-    bytes += events_[i].bytes + 4;  // And its tag and length inside the message.
-    if (bytes > max_bytes && !slice.events.empty()) break;
-    slice.events.push_back(events_[i].event);
+  for (size_t i = static_cast<size_t>(number - first); i < events_.size() && slice.events.size() < max_count;) {
+    const size_t count = events_[i].with_next ? 2 : 1;
+    for (size_t j = i; j < i + count; ++j) bytes += events_[j].bytes + 4;  // And its tag and length inside the message.
+    if ((bytes > max_bytes || slice.events.size() + count > max_count) && !slice.events.empty()) break;
+    for (const size_t end = i + count; i < end; ++i) slice.events.push_back(events_[i].event);
   }
   return slice;
 }

@@ -25,6 +25,9 @@ class EventLog {
   explicit EventLog(const Clock* clock, size_t max_kept = 1 << 20, size_t max_bytes = 64 << 20);
 
   uint64_t Append(v1::ReportEvent event) ABSL_LOCKS_EXCLUDED(mu_);  // Sets and returns the number.
+  // Two that only make sense together: no slice, and so no message, has one of them without the other. The NameNode applies a message at
+  // once. Returns the second's number.
+  uint64_t AppendTogether(v1::ReportEvent first, v1::ReportEvent second) ABSL_LOCKS_EXCLUDED(mu_);
   // STORAGE_STATE_CHANGED; as Append.
   uint64_t AppendState(const std::string& storage_uuid, v1::StorageState state) ABSL_LOCKS_EXCLUDED(mu_);
   // Events from `number` on, at most `max_count` and about `max_bytes`; `gone` is set if that number is not kept any more.
@@ -49,7 +52,10 @@ class EventLog {
     v1::ReportEvent event;
     SteadyTime at;
     size_t bytes;
+    bool with_next;
   };
+  void AppendLocked(v1::ReportEvent event, bool with_next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TrimLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropOldestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;

@@ -55,6 +55,34 @@ TEST_F(EventLogTest, ForgetsWhatIsDurableAndSaysWhatIsGone) {
   EXPECT_EQ(log.Append(Event(10)), 11u);
 }
 
+TEST_F(EventLogTest, TwoThatBelongTogetherAreNeverParted) {
+  EventLog log(&world_.clock());
+  log.Append(Event(1));
+  EXPECT_EQ(log.AppendTogether(Event(2), Event(3)), 3u);
+  log.Append(Event(4));
+  EXPECT_EQ(log.From(1, 2, 1 << 20).events.size(), 1u);
+  EXPECT_EQ(log.From(1, 3, 1 << 20).events.size(), 3u);
+  EXPECT_EQ(log.From(2, 1, 1 << 20).events.size(), 2u);
+  EXPECT_EQ(log.From(2, 10, 1).events.size(), 2u);
+  const size_t one = log.From(1, 1, 1).events[0].ByteSizeLong() + 4;
+  EXPECT_EQ(log.From(1, 10, 2 * one).events.size(), 1u);
+  EXPECT_EQ(log.From(1, 10, 3 * one).events.size(), 3u);
+  EXPECT_EQ(log.From(1, 10, 1 << 20).events.size(), 4u);
+}
+
+TEST_F(EventLogTest, TwoThatBelongTogetherGoTogether) {
+  EventLog log(&world_.clock(), 3);
+  log.AppendTogether(Event(1), Event(2));
+  log.Append(Event(3));
+  EXPECT_EQ(log.first_kept(), 1u);
+  log.Append(Event(4));
+  EXPECT_EQ(log.first_kept(), 3u);
+  log.ForgetUpTo(4);
+  log.AppendTogether(Event(5), Event(6));
+  log.ForgetUpTo(4);
+  EXPECT_EQ(log.first_kept(), 5u);
+}
+
 TEST_F(EventLogTest, IsBounded) {
   EventLog log(&world_.clock(), 3);
   for (uint64_t i = 0; i < 10; ++i) log.Append(Event(i));
