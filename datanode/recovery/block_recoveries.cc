@@ -171,7 +171,9 @@ void BlockRecoveries::OnUpdated(Id id, size_t index, absl::StatusOr<v1::UpdateRe
   Running* running = Find(id);
   if (running == nullptr || running->updating == 0) return;
   if (answer.ok()) {
-    running->updated.push_back(answer->storage_uuid().empty() ? running->answers[index].storage_uuid : answer->storage_uuid());
+    // As it was asked about: that storage is the one that the block is to end on, and a replica that its node has moved to another volume
+    // meanwhile is still that node's.
+    running->updated.push_back(running->command.replicas(static_cast<int>(index)).storage_uuid());
   } else {
     running->answers[index].status = Annotate(answer.status(), "bringing it into step");
   }

@@ -2,6 +2,7 @@
 
 #include "datanode/recovery/block_recoveries.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -155,6 +156,20 @@ TEST_F(BlockRecoveriesTest, BringsAllReplicasToTheShortestOfThem) {
   EXPECT_TRUE(commit.outcomes(2).sure());
   EXPECT_EQ(recoveries_->committed(), 1u);
   EXPECT_EQ(recoveries_->running(), 0u);
+}
+
+// A node may move a replica to another of its volumes, and the block expects the one that it was asked about.
+TEST_F(BlockRecoveriesTest, ReplicaThatIsOnAnotherVolumeOfItsNodeEndsWhereItIsExpected) {
+  const auto a = Rbw(0, 1000);
+  const auto b = Rbw(1, 1000);
+  const auto c = Rbw(2, 1000);
+  v1::CommandDown::Recover command = Command(1000);
+  command.mutable_replicas(1)->set_storage_uuid("DS-where-it-was");
+  ASSERT_THAT(Recover(std::move(command)), IsOk());
+  const auto& ended_on = namenode_.recoveries[0].storage_uuids();
+  ASSERT_EQ(ended_on.size(), 3);
+  EXPECT_EQ(std::count(ended_on.begin(), ended_on.end(), "DS-where-it-was"), 1);
+  EXPECT_EQ(std::count(ended_on.begin(), ended_on.end(), node(1).storage()), 0);
 }
 
 TEST_F(BlockRecoveriesTest, DeadNodeIsNotWaitedForLonger) {
