@@ -260,6 +260,12 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"dfs.block.scanner.volume.bytes.per.second", ValueType::kBytes, "1m", "", 0, kMost,
      "Pace of that, each disk; a disk of which it takes longer than the period is read round without a pause. 0: never.",
      "DataNode: limits", true},
+    {"cairn.datanode.volume-balance.threshold-percent", ValueType::kInt, "10", "", 0, 100,
+     "Replicas are moved between the volumes of one DataNode when the used shares of the fullest and the emptiest differ by more points "
+     "than this, until they differ by half; 0: never.",
+     "DataNode: limits", true},
+    {"cairn.datanode.volume-balance.bytes-per-second", ValueType::kBytes, "10m", "", 0, kMost,
+     "Pace of that, of each DataNode (as HDFS's dfs.disk.balancer.max.disk.throughputInMBperSec). 0: never.", "DataNode: limits", true},
     // NameNode: audit log.
     {"cairn.namenode.audit.enabled", ValueType::kBool, "true", "", 0, kMost,
      "Whether each call of a client is a line of the audit log; there has to be a file for it.", "NameNode: audit log"},

@@ -59,6 +59,8 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.lanes.command.max_moves = static_cast<size_t>(config.GetInt("dfs.datanode.balance.max.concurrent.moves"));
   options.storage.scanner.period = config.GetDuration("dfs.datanode.scan.period.hours");
   options.storage.scanner.bytes_per_second = config.GetBytes("dfs.block.scanner.volume.bytes.per.second");
+  options.storage.mover.threshold_percent = static_cast<double>(config.GetInt("cairn.datanode.volume-balance.threshold-percent"));
+  options.storage.mover.bytes_per_second = config.GetBytes("cairn.datanode.volume-balance.bytes-per-second");
   options.stale_after = config.GetDuration("dfs.namenode.stale.datanode.interval");
   options.max_events = static_cast<size_t>(config.GetInt("cairn.datanode.events.max"));
   options.max_event_bytes = config.GetBytes("cairn.datanode.events.max-bytes");
@@ -222,6 +224,11 @@ void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {
   info->set_unacknowledged_events(events_->kept());
   info->set_recoveries(recoveries_->running());
   info->set_balancer_bytes_per_second(transfer_->balance_pace().bytes_per_second());
+  BlockStore::VolumeMoves moves = storage_.store->volume_moves();
+  info->set_volume_moved_replicas(moves.replicas);
+  info->set_volume_moved_bytes(moves.bytes);
+  info->set_volume_moves_failed(moves.failed);
+  info->set_volume_move(std::move(moves.under_way));
   if (!lanes_made_.load(std::memory_order_acquire)) return;
   info->set_registered(lanes_->registered());
   info->set_command_queue(lanes_->command().queued());
@@ -280,6 +287,8 @@ void Datanode::Reconfigure() {
 
 void Datanode::Stop() {
   if (std::exchange(stopped_, true)) return;
+  // Before the admin port, which waits for the answers of what it has taken.
+  if (reconfigure_ != nullptr) reconfigure_->Close();
   if (admin_served_ && options_.peers.withdraw) options_.peers.withdraw();
   if (transfer_ != nullptr && !transfer_->stopped()) {
     transfer_->StopAndThen([this] { env_->Wake(); });
@@ -294,7 +303,6 @@ void Datanode::Stop() {
   options_.peers = {};
   channels_ = {};
   transfer_.reset();
-  if (reconfigure_ != nullptr) reconfigure_->Close();
   storage_.store.reset();
   reconfigure_.reset();
   admin_.reset();

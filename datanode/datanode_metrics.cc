@@ -70,6 +70,10 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
           }
           return static_cast<double>(oldest_ms) / 1000;
         });
+  counter("cairn_volume_moved_replicas_total", "Replicas that were moved from the fullest volume to the emptiest.", {},
+          [store] { return store->volume_moves().replicas; });
+  counter("cairn_volume_moved_bytes_total", "What those take up on a disk.", {}, [store] { return store->volume_moves().bytes; });
+  counter("cairn_volume_moves_failed_total", "Replicas that could not be moved so.", {}, [store] { return store->volume_moves().failed; });
   gauge("cairn_volumes", "Data directories, by state.", {{"state", "failed"}}, [store] {
     size_t failed = 0;
     for (const v1::StorageStatistics& storage : store->Statistics()) failed += storage.state() == v1::FAILED ? 1 : 0;

@@ -54,6 +54,7 @@ ReconfigureCall::~ReconfigureCall() = default;
 void ReconfigureCall::Close() {
   closed_.store(true, std::memory_order_release);
   executor_->Post([this] {
+    for (auto& [number, done] : std::exchange(waiting_, {})) done(MakeError(ErrorKind::kCancelled, "the DataNode stops"));
     idle_.store(true, std::memory_order_release);
     env_->Wake();
   });
@@ -62,7 +63,7 @@ void ReconfigureCall::Close() {
 
 void ReconfigureCall::Take(const Config& config) {
   const DatanodeOptions options = DatanodeOptionsFrom(config);
-  volumes_->SetPace(options.storage.deleter, options.storage.scanner);
+  volumes_->SetPace(options.storage.deleter, options.storage.scanner, options.storage.mover);
   pending_ = std::make_shared<Pending>();
   volumes_->ChangeVolumes(options.storage.directories, [pending = pending_](absl::Status status) { pending->Finish(std::move(status)); });
 }
@@ -93,14 +94,17 @@ void ReconfigureCall::Call(v1::ReconfigureRequest request, api::Done<v1::Reconfi
     if (!outcome.status.ok()) return done(Answer(outcome));
     // Also when nothing has changed: what could not be done the last time may be possible now.
     if (pending_ == nullptr) Take(reconfiguration_->current());
+    const uint64_t number = ++last_waiting_;
+    waiting_.emplace(number, std::move(done));
     // The store, and with it the threads that answer, ends before this object does.
-    std::exchange(pending_, nullptr)->WhenFinished([this, outcome, done = std::move(done)](absl::Status status) mutable {
-      executor_->Post([this, outcome, status = std::move(status), done = std::move(done)]() mutable {
+    std::exchange(pending_, nullptr)->WhenFinished([this, outcome, number](absl::Status status) {
+      executor_->Post([this, outcome, number, status = std::move(status)] {
         if (!status.ok()) {
           volume_error_ = std::string(status.message());
           log::Error("dfs.datanode.data.dir: {}", volume_error_);
         }
-        done(Answer(outcome));
+        auto waiting = waiting_.extract(number);
+        if (!waiting.empty()) waiting.mapped()(Answer(outcome));  // Else it has been closed meanwhile.
       });
     });
   });

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +27,8 @@ class ReconfigureCall {
   ReconfigureCall& operator=(const ReconfigureCall&) = delete;
 
   void Call(v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done);
-  // Waits for what is under way; from then on nothing touches the volumes, which may go. Not from an executor's task.
+  // From now on every call is answered with kCancelled, also those that wait for a change of volumes: a disk that hangs holds up no stop.
+  // Waits for the step under way; then nothing touches the volumes, which may go. Not from an executor's task.
   void Close();
 
  private:
@@ -41,6 +44,8 @@ class ReconfigureCall {
   // Of the executor.
   std::shared_ptr<Pending> pending_;  // A change of volumes that the reload under way began.
   std::string volume_error_;
+  std::map<uint64_t, api::Done<v1::ReconfigureResponse>> waiting_;  // For changes of volumes.
+  uint64_t last_waiting_ = 0;
   std::unique_ptr<Executor> executor_;  // Last: ends before what its tasks use.
 };
 

@@ -32,6 +32,9 @@ std::string DatanodeInfoText(const v1::GetDatanodeInfoResponse& info) {
                       AddressText(info.info().admin()));
   text += fmt::format("Volumes: {}\n", info.storages_size());
   for (const v1::StorageStatistics& storage : info.storages()) text += StorageText(storage);
+  text += fmt::format("Moved between volumes: {} replicas, {} ({}), {} failed{}{}\n", info.volume_moved_replicas(),
+                      info.volume_moved_bytes(), CapacityText(info.volume_moved_bytes()), info.volume_moves_failed(),
+                      info.volume_move().empty() ? "" : "; now ", info.volume_move());
   text += fmt::format("Num of Blocks: {}\n", info.replicas());
   text += fmt::format("Xceivers: {}\n", info.active_streams());
   text += fmt::format("Pending reclaim: {} blocks, {} ({})\n", info.pending_deletion_blocks(), info.pending_deletion_bytes(),

@@ -94,7 +94,11 @@ void RegistrationLane::Register() {
   request.set_incarnation(identity_.incarnation.value());
   *request.mutable_info() = options_.info;
   request.mutable_info()->set_uuid(identity_.datanode_uuid);
-  for (v1::StorageStatistics& storage : store_->Statistics()) *request.add_storages() = std::move(storage);
+  named_.clear();
+  for (v1::StorageStatistics& storage : store_->Statistics()) {
+    named_.push_back(storage.storage_uuid());
+    *request.add_storages() = std::move(storage);
+  }
   request.set_cluster_id(node.cluster_id);
   request.set_pool_id(node.pool_id);
   request.set_highest_block_id(node.highest_block_id);
@@ -119,6 +123,7 @@ void RegistrationLane::OnAnswer(absl::StatusOr<v1::RegisterResponse> answer) {
   failing_since_.reset();
   registered_.store(true, std::memory_order_release);
   registrations_.fetch_add(1, std::memory_order_relaxed);
+  store_->NoteRegistered(named_);
   if (callbacks_.on_registered) callbacks_.on_registered(*answer);
   if (std::exchange(again_, false)) RetryAfter(options_.least_between);
 }

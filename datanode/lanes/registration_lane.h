@@ -81,7 +81,8 @@ class RegistrationLane : public RegistrationRequests {
   Callbacks callbacks_;
   Backoff backoff_;
   bool under_way_ = false;
-  bool again_ = false;  // Asked for while one was under way.
+  std::vector<std::string> named_;  // The storages of the request under way.
+  bool again_ = false;              // Asked for while one was under way.
   Executor::TimerId retry_ = 0;
   Epoch marked_;  // In this process.
   uint32_t newest_key_ = 0;

@@ -196,6 +196,17 @@ class BlockStore {
   virtual std::vector<DiskSpeed> disk_speeds() const { return {}; }
   virtual size_t replica_count() const = 0;
 
+  // The NameNode has answered a registration that named these storages. Until then it would not hear what is moved to them.
+  virtual void NoteRegistered(const std::vector<std::string>& storage_uuids) { static_cast<void>(storage_uuids); }
+  // What was moved from the fullest volume to the emptiest, since the process started.
+  struct VolumeMoves {
+    uint64_t replicas = 0;
+    uint64_t bytes = 0;  // As they take up on a disk.
+    uint64_t failed = 0;
+    std::string under_way;  // "from DIRECTORY to DIRECTORY"; empty: the volumes are even.
+  };
+  virtual VolumeMoves volume_moves() const { return {}; }
+
   // Told of each volume that was added or has come back: it has to be registered and walked. On any thread, a lock held: it only posts.
   using VolumeObserver = std::function<void(const std::string& storage_uuid)>;
   virtual void SetVolumeObserver(VolumeObserver observer) { static_cast<void>(observer); }

@@ -23,7 +23,7 @@ absl::Status Unspoken(BlockId id, const ReplicaFile& file, uint64_t length) {
 
 absl::StatusOr<std::shared_ptr<FileReplicaWriter>> FileBlockStore::Recover(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                                            uint64_t min_bytes, uint64_t max_bytes) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  ASSIGN_OR_RETURN(const Found found, FindToChange(id));
   const bool accept_older = AcceptsOlderStamps();
   Volume* volume = found.volume;
   auto link = std::make_shared<WriterLink>();
@@ -71,7 +71,7 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::RecoverRbw(BlockI
 }
 
 absl::Status FileBlockStore::RecoverClose(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp, uint64_t length, bool sync) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  ASSIGN_OR_RETURN(const Found found, FindToChange(id));
   if (found.description.state != ReplicaState::kFinalized) {
     ASSIGN_OR_RETURN(const std::shared_ptr<FileReplicaWriter> writer, Recover(id, stamp, new_stamp, length, length));
     return writer->Finalize(length, sync);
@@ -119,7 +119,7 @@ absl::Status FileBlockStore::RestampFinalized(const Found& found, GenerationStam
 
 absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::ReopenForAppend(BlockId id, GenerationStamp stamp, GenerationStamp new_stamp,
                                                                                uint64_t length, bool recovery) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  ASSIGN_OR_RETURN(const Found found, FindToChange(id));
   const ReplicaDescription& ours = found.description;
   if (ours.state != ReplicaState::kFinalized) {
     if (recovery) return RecoverRbw(id, stamp, new_stamp, length, length);
@@ -196,7 +196,7 @@ absl::StatusOr<bool> FileBlockStore::HasQuarantined(BlockId id, const std::strin
 }
 
 absl::StatusOr<ReplicaDescription> FileBlockStore::InitReplicaRecovery(BlockId id, GenerationStamp recovery_id) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  ASSIGN_OR_RETURN(const Found found, FindToChange(id));
   Volume* volume = found.volume;
   if (found.description.state == ReplicaState::kTemporary) return ReplicaNotFound(id);  // Of no pipeline: nobody was told of its bytes.
   uint32_t finalized_checksum = 0;
@@ -246,7 +246,7 @@ absl::StatusOr<ReplicaDescription> FileBlockStore::InitReplicaRecovery(BlockId i
 }
 
 absl::StatusOr<std::string> FileBlockStore::UpdateReplicaUnderRecovery(BlockId id, GenerationStamp recovery_id, uint64_t length) {
-  ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
+  ASSIGN_OR_RETURN(const Found found, FindToChange(id));
   const ReplicaDescription& ours = found.description;
   Volume* volume = found.volume;
   if (ours.state == ReplicaState::kFinalized && ours.stamp == recovery_id && ours.length == length) return volume->storage_uuid();

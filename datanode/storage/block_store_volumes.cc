@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "datanode/storage/file_block_store.h"
 #include "datanode/storage/volume_keeper.h"
+#include "datanode/storage/volume_mover.h"
 
 namespace cairn::datanode {
 namespace {
@@ -29,11 +30,24 @@ void FileBlockStore::ChangeVolumes(std::vector<std::string> directories, std::fu
   keeper_->Change(std::move(directories), std::move(done));
 }
 
-void FileBlockStore::SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) {
+void FileBlockStore::StartKeeping() {
+  BlockStoreOptions options;
+  {
+    MutexLock lock(change_mu_);
+    options = options_;
+  }
+  keeper_ = std::make_unique<VolumeKeeper>(env_, options.keeper, options.directories, this);
+  mover_ = std::make_unique<VolumeMover>(
+      env_, options.mover, [this](BlockId id, GenerationStamp stamp) { return VerifyFromScanner(id, stamp); }, this);
+}
+
+void FileBlockStore::SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner, const VolumeMoverOptions& mover) {
+  mover_->SetOptions(mover);
   for (Volume* volume : volumes_) volume->deleter().SetOptions(deleter);
   MutexLock lock(change_mu_);
   options_.deleter = deleter;
   options_.scanner = scanner;
+  options_.mover = mover;
   for (const auto& [volume, running] : scanners_) running->SetOptions(scanner);
 }
 
@@ -57,10 +71,23 @@ absl::StatusOr<std::unique_ptr<Volume>> FileBlockStore::OpenAnother(const std::s
     options = options_;
   }
   options.format_empty = options.format_empty && format_empty;
-  return OpenVolume(options, env_, events_, Get(), directory, volumes_.ever(), distrust);
+  return OpenVolume(options, env_, events_, Get(), directory, volumes_.ever(), distrust, &closing_);
+}
+
+bool FileBlockStore::IsSettled(const std::string& directory) const {
+  const Volume* const last = volumes_.LastOf(directory);
+  return last == nullptr || !last->failed() || last->settled();
+}
+
+absl::Status FileBlockStore::CheckSettled(const std::string& directory) const {
+  if (IsSettled(directory)) return absl::OkStatus();
+  return MakeError(
+      ErrorKind::kBusy,
+      fmt::format("data directory {}: its disk has not answered what was asked of it before it failed or was taken out", directory));
 }
 
 absl::Status FileBlockStore::AddVolume(const std::string& directory, bool format_empty) {
+  RETURN_IF_ERROR(CheckSettled(directory));
   // If its mark could not be written when it failed, this process still knows.
   const Volume* const before = volumes_.LastOf(directory);
   ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, format_empty, before != nullptr && before->distrusted()));
@@ -151,6 +178,7 @@ void FileBlockStore::RemoveVolume(Volume* volume) {
 
 absl::Status FileBlockStore::BringBack(Volume* failed) {
   const std::string directory = failed->directory();
+  RETURN_IF_ERROR(CheckSettled(directory));
   failed->ReleaseDirectory();
   // If it has gone again, the failed one stands in for it until it comes for good. An empty directory is a disk that is not mounted.
   ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, OpenAnother(directory, /*format_empty=*/false, /*distrust=*/true));
@@ -163,6 +191,7 @@ absl::Status FileBlockStore::BringBack(Volume* failed) {
     gate_.Count(-static_cast<int64_t>(failed->shard().replicas.size()));
   }
   failed->Retire(/*removed=*/false);
+  relocations_.fetch_add(1, std::memory_order_acq_rel);
   Publish(std::move(volume));
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
@@ -48,6 +49,7 @@ class Deleter {
 
   void SetOptions(const DeleterOptions& options) ABSL_LOCKS_EXCLUDED(mu_);  // From the next file on.
   void Add(const File& file) ABSL_LOCKS_EXCLUDED(mu_);
+  void Post(Task task) { executor_->Post(std::move(task)); }  // Behind the unlink under way.
   enum class Claim { kNone, kTaken, kBeingRemoved };
   // Takes the file of `id` back, if it waits here, for one who wants to make another of that name and removes this one itself.
   Claim TryClaim(BlockId id, File* file) ABSL_LOCKS_EXCLUDED(mu_);

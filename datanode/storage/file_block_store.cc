@@ -13,6 +13,7 @@
 #include "datanode/storage/replica_refusals.h"
 #include "datanode/storage/volume_choice.h"
 #include "datanode/storage/volume_keeper.h"
+#include "datanode/storage/volume_mover.h"
 
 namespace cairn::datanode {
 namespace {
@@ -46,10 +47,11 @@ FileBlockStore::FileBlockStore(Env* env, EventLog* events, const BlockStoreOptio
   for (std::unique_ptr<Volume>& volume : volumes) CAIRN_CHECK(volumes_.Add(std::move(volume)), "more data directories than volumes may be");
   for (Volume* volume : volumes_)
     if (!volume->failed()) StartScanner(volume);
-  keeper_ = std::make_unique<VolumeKeeper>(env, options.keeper, options.directories, this);
 }
 
 FileBlockStore::~FileBlockStore() {
+  closing_.store(true, std::memory_order_release);
+  mover_.reset();
   keeper_.reset();
   std::vector<std::pair<Volume*, std::unique_ptr<Scanner>>> scanners;
   {
@@ -67,7 +69,7 @@ Volume* FileBlockStore::VolumeOf(const std::string& storage_uuid) const {
 
 // The newest copy, should an older one's file have been found on another volume after a crash: its deletion was under way. One that counts
 // comes before one of a volume that has failed, and a whole one before one that is still on its way here.
-std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
+std::optional<FileBlockStore::Found> FileBlockStore::FindOnce(BlockId id) const {
   std::optional<Found> best;
   std::tuple<bool, bool, GenerationStamp> best_rank;
   for (const auto& volume : volumes_) {
@@ -96,6 +98,23 @@ std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
     best_rank = rank;
   }
   return best;
+}
+
+// One that was moved to a volume that had been looked at, before the one that it came from was, is not missing.
+std::optional<FileBlockStore::Found> FileBlockStore::Find(BlockId id) const {
+  for (;;) {
+    const uint64_t before = relocations_.load(std::memory_order_acquire);
+    std::optional<Found> found = FindOnce(id);
+    if (relocations_.load(std::memory_order_acquire) == before) return found;
+  }
+}
+
+absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindToChange(BlockId id) const {
+  ASSIGN_OR_RETURN(Found found, FindHealthy(id));
+  if (relocations_.load(std::memory_order_acquire) > 0 && !found.volume->disk()->IsCurrent()) {
+    return MakeError(ErrorKind::kBusy, fmt::format("block {}: our replica has just come to {}", id.value(), found.volume->directory()));
+  }
+  return found;
 }
 
 absl::StatusOr<FileBlockStore::Found> FileBlockStore::FindHealthy(BlockId id) const {
@@ -189,7 +208,7 @@ absl::StatusOr<std::shared_ptr<ReplicaWriter>> FileBlockStore::Create(const Plac
                                                                       ReplicaState state, const CreateOptions& options) {
   Volume* volume = VolumeOf(placement.storage_uuid);
   if (volume == nullptr) return MakeError(ErrorKind::kDiskFull, fmt::format("no storage {} here", placement.storage_uuid));
-  if (volume->failed()) return VolumeFailed(*volume);
+  if (volume->failed() || volume->disk() != placement.disk) return VolumeFailed(*volume);  // Or has come back since it was chosen.
   ReplicaHeader header{.checksum_type = options.checksum == ChecksumType::kNull ? ChecksumType::kCrc32c : options.checksum,
                        .bytes_per_checksum = options.bytes_per_checksum,
                        .capacity = options.capacity == 0 ? max_block_bytes_ : options.capacity,
@@ -252,6 +271,14 @@ absl::StatusOr<Executor*> FileBlockStore::DiskOf(BlockId id) {
 }
 
 absl::StatusOr<std::shared_ptr<ReplicaReader>> FileBlockStore::OpenForRead(BlockId id, GenerationStamp at_least) {
+  const uint64_t before = relocations_.load(std::memory_order_acquire);
+  absl::StatusOr<std::shared_ptr<ReplicaReader>> reader = OpenWhereItIs(id, at_least);
+  // It may have been moved between the look and the opening.
+  if (reader.ok() || relocations_.load(std::memory_order_acquire) == before) return reader;
+  return OpenWhereItIs(id, at_least);
+}
+
+absl::StatusOr<std::shared_ptr<ReplicaReader>> FileBlockStore::OpenWhereItIs(BlockId id, GenerationStamp at_least) {
   ASSIGN_OR_RETURN(const Found found, FindHealthy(id));
   const ReplicaDescription& ours = found.description;
   if (ours.state == ReplicaState::kTemporary) return ReplicaNotFound(id);

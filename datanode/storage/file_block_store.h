@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +19,9 @@
 
 namespace cairn::datanode {
 
+class ReplicaMove;
 class VolumeKeeper;
+class VolumeMover;
 
 // One file a replica. See BlockStore for the contract, Volume for what a directory holds, ReplicaShard for the locking.
 //
@@ -63,7 +66,9 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   size_t replica_count() const override { return gate_.count(); }
   void SetVolumeObserver(VolumeObserver observer) override;
   void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) override;
-  void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) override;
+  void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner, const VolumeMoverOptions& mover) override;
+  void NoteRegistered(const std::vector<std::string>& storage_uuids) override;
+  VolumeMoves volume_moves() const override;
 
   VersionRecord Get() const override;
   absl::Status AdoptCluster(std::string cluster_id, std::string pool_id) override;
@@ -73,6 +78,13 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   static bool Better(const ReplicaRecord& a, const ReplicaRecord& b);  // Of two replicas of one block.
   // At start, after the scans: of two replicas of one block the better one stays. Counts what is there.
   void SettleDuplicates();
+  // At start, after that: from now on volumes come back, and are made even.
+  void StartKeeping();
+
+  // For VolumeMover. (disk, the executor of the volume that it comes from) Puts the copy into its place and into the map, and takes the old
+  // one out of it, in one step; its file goes to its volume's deleter. kCancelled if the replica is not what was copied any more. After any
+  // error the copy does not count.
+  absl::Status InstallMoved(ReplicaMove* move);
 
   // For VolumeKeeper, on its executor; all block on the disk.
   const VolumeSet& Volumes() const { return volumes_; }
@@ -80,8 +92,11 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   absl::Status AddVolume(const std::string& directory, bool format_empty);
   // Numbers REMOVED; whatever still uses the volume finds it failed.
   void RemoveVolume(Volume* volume);
-  // In the place of a volume that has failed, whose disk works again.
+  // In the place of a volume that has failed, whose disk works again. kBusy while what it was at has not ended.
   absl::Status BringBack(Volume* failed);
+  // Whether nothing that worked on this directory before is still at it.
+  bool IsSettled(const std::string& directory) const;
+  absl::Status CheckSettled(const std::string& directory) const;  // kBusy if it is not.
 
  private:
   struct Found {
@@ -91,6 +106,7 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
     GenerationStamp recovery_id;  // Of a RUR.
   };
   Volume* VolumeOf(const std::string& storage_uuid) const;
+  absl::StatusOr<std::shared_ptr<ReplicaReader>> OpenWhereItIs(BlockId id, GenerationStamp at_least);
   void StartScanner(Volume* volume) ABSL_LOCKS_EXCLUDED(change_mu_);
   // (disk) With its scan.
   absl::StatusOr<std::unique_ptr<Volume>> OpenAnother(const std::string& directory, bool format_empty, bool distrust)
@@ -102,7 +118,11 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   // How many times as slow as the others; 0: not far above them.
   std::map<const Volume*, double> SlowVolumes() const;
   std::optional<Found> Find(BlockId id) const;
+  std::optional<Found> FindOnce(BlockId id) const;
   absl::StatusOr<Found> FindHealthy(BlockId id) const;
+  // For calls that change it, on the executor that DiskOf named. kBusy if the replica has gone to another volume since, or its volume has
+  // come back: two executors must not work on one replica.
+  absl::StatusOr<Found> FindToChange(BlockId id) const;
   absl::StatusOr<std::shared_ptr<ReplicaWriter>> Create(const Placement& placement, BlockId id, GenerationStamp stamp, ReplicaState state,
                                                         const CreateOptions& options);
   absl::Status MakeRoomFor(Volume* volume, BlockId id, GenerationStamp stamp);
@@ -140,7 +160,10 @@ class FileBlockStore : public BlockStore, public NodeIdentity, public Changeable
   std::vector<std::pair<Volume*, std::unique_ptr<Scanner>>> scanners_ ABSL_GUARDED_BY(change_mu_);
   Random random_ ABSL_GUARDED_BY(change_mu_);
   std::set<std::string> removed_ ABSL_GUARDED_BY(change_mu_);  // Storages that were taken out, and have not come again.
-  std::unique_ptr<VolumeKeeper> keeper_;                       // Constant until the destructor; thread-safe.
+  std::atomic<bool> closing_{false};                           // Ends scans.
+  std::atomic<uint64_t> relocations_{0};                       // Replicas that were moved, and volumes that came back.
+  std::unique_ptr<VolumeKeeper> keeper_;                       // Constant between StartKeeping and the destructor; thread-safe.
+  std::unique_ptr<VolumeMover> mover_;                         // Constant between StartKeeping and the destructor; thread-safe.
   mutable Mutex identity_mu_;
   VersionRecord identity_ ABSL_GUARDED_BY(identity_mu_);
   VersionRecord written_ ABSL_GUARDED_BY(identity_mu_);

@@ -78,10 +78,25 @@ void LogScan(const std::string& directory, const ScanResult& scan) {
             scan.unfinished, scan.corrupt, scan.quarantined_count, scan.removed);
 }
 
+// Those that would have to be read from the disk before they are believed, for the keeper to bring back; how many. Not if there is nothing
+// else to serve, or nobody to bring them back.
+size_t KeepDistrustedAway(const BlockStoreOptions& options, const std::vector<std::unique_ptr<Volume>>& volumes) {
+  const auto distrusted = [](const std::unique_ptr<Volume>& volume) { return volume->distrusted(); };
+  if (options.keeper.check_interval == absl::InfiniteDuration() || std::all_of(volumes.begin(), volumes.end(), distrusted)) return 0;
+  size_t away = 0;
+  for (const std::unique_ptr<Volume>& volume : volumes) {
+    if (!volume->distrusted()) continue;
+    volume->KeepAway("it had failed, and is read from its disk before it serves");
+    ++away;
+  }
+  return away;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
-                                                   const std::string& directory, size_t index, bool distrust) {
+                                                   const std::string& directory, size_t index, bool distrust,
+                                                   const std::atomic<bool>* stop) {
   // Before anything is written into it.
   if (const absl::StatusOr<std::string> json = env->files().ReadWhole(directory + "/VERSION"); json.ok()) {
     ASSIGN_OR_RETURN(const VersionRecord record, DecodeVersion(*json));
@@ -91,9 +106,9 @@ absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& opti
   ASSIGN_OR_RETURN(std::unique_ptr<Volume> volume, Volume::Open(env, events, OptionsOf(options, directory, index), node));
   // Before anything is believed: should this process end in the middle, the next one must not believe it either.
   if (distrust) RETURN_IF_ERROR(Annotate(volume->SetDistrusted(true), fmt::format("data directory {}", directory)));
-  const ScanResult scan = ScanVolume(volume.get(), env->boot_id(), node.pool_id);
+  const ScanResult scan = ScanVolume(volume.get(), env->boot_id(), node.pool_id, stop);
   if (!scan.status.ok()) {
-    if (!volume->distrusted()) IgnoreError(volume->SetDistrusted(true), "it is not served");
+    if (!volume->distrusted() && KindOf(scan.status) != ErrorKind::kCancelled) IgnoreError(volume->SetDistrusted(true), "it is not served");
     return Annotate(scan.status, fmt::format("scanning data directory {}", directory));
   }
   LogScan(directory, scan);
@@ -137,8 +152,10 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("no data directory can be used: {}", opened.failures.front()));
 
   opened.scans.resize(volumes.size());
-  std::atomic<size_t> running{volumes.size()};
+  const size_t away = KeepDistrustedAway(options, volumes);
+  std::atomic<size_t> running{volumes.size() - away};
   for (size_t i = 0; i < volumes.size(); ++i) {
+    if (volumes[i]->failed()) continue;
     volumes[i]->disk()->Post([&, volume = volumes[i].get(), result = &opened.scans[i]] {
       *result = ScanVolume(volume, env->boot_id(), node.pool_id);
       running.fetch_sub(1, std::memory_order_acq_rel);
@@ -149,6 +166,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   if (!all_done) return absl::CancelledError("the scan of the data directories was cut off");
   absl::Status last;
   for (size_t i = 0; i < volumes.size(); ++i) {
+    if (volumes[i]->failed()) continue;  // Not looked at yet.
     const ScanResult& scan = opened.scans[i];
     LogScan(volumes[i]->directory(), scan);
     for (const std::string& file : scan.quarantined) log::Warning("quarantined {}", file);
@@ -161,6 +179,7 @@ absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options
   node.storage_uuid.clear();
   auto store = std::make_unique<FileBlockStore>(env, events, options, std::move(volumes), node);
   store->SettleDuplicates();
+  store->StartKeeping();
   opened.identity = store.get();
   opened.volumes = store.get();
   opened.store = std::move(store);
@@ -176,7 +195,11 @@ bool FileBlockStore::Better(const ReplicaRecord& a, const ReplicaRecord& b) {
 
 void FileBlockStore::SettleDuplicates() {
   std::vector<Volume*> volumes;
-  for (Volume* volume : volumes_) volumes.push_back(volume);
+  std::vector<double> fullness;
+  for (Volume* volume : volumes_) {
+    volumes.push_back(volume);
+    fullness.push_back(volume->fullness());
+  }
   for (size_t i = 0; i < volumes.size(); ++i) {
     for (size_t j = i + 1; j < volumes.size(); ++j) {
       MutexLock lock_a(volumes[i]->shard().mu);
@@ -189,7 +212,9 @@ void FileBlockStore::SettleDuplicates() {
           ++at;
           continue;
         }
-        const bool keep_first = Better(at->second, twin->second);
+        // Of two that are as good the one on the emptier volume: it was moved there, and the other one's deletion was under way.
+        const bool as_good = Better(twin->second, at->second);
+        const bool keep_first = Better(at->second, twin->second) && !(as_good && fullness[j] < fullness[i]);
         const ReplicaRecord& worse = keep_first ? twin->second : at->second;
         Volume* holder = keep_first ? volumes[j] : volumes[i];
         holder->CountReplica(-1);

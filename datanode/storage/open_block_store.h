@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,7 @@ struct BlockStoreOptions {
   DeleterOptions deleter;
   ScannerOptions scanner;
   VolumeKeeperOptions keeper;
+  VolumeMoverOptions mover;
 };
 
 // What may change while a node runs. Part of a store; outlived by it. Thread-safe.
@@ -39,7 +41,7 @@ class ChangeableVolumes {
   // drained of writers and REMOVED, unless a later change names them again. May be repeated. `done`, once, on a thread of the store: what
   // could not be done, directory by directory; the rest is. A directory that is named twice is an error, and nothing is done.
   virtual void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) = 0;
-  virtual void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner) = 0;
+  virtual void SetPace(const DeleterOptions& deleter, const ScannerOptions& scanner, const VolumeMoverOptions& mover) = 0;
 };
 
 struct OpenedBlockStore {
@@ -54,12 +56,16 @@ struct OpenedBlockStore {
 absl::Status CheckDirectories(const std::vector<std::string>& directories);
 
 // One more volume of a node that runs: of `directory`, with its replicas found; with `distrust`, only what is read from the disk itself is
-// believed. Blocks. The error names the directory.
+// believed. Blocks; kCancelled soon after `stop` has become true. The error names the directory.
 absl::StatusOr<std::unique_ptr<Volume>> OpenVolume(const BlockStoreOptions& options, Env* env, EventLog* events, VersionRecord node,
-                                                   const std::string& directory, size_t index, bool distrust);
+                                                   const std::string& directory, size_t index, bool distrust,
+                                                   const std::atomic<bool>* stop);
 
 // Locks the directories, checks that they belong together, and scans them, each on its volume's disk executor, all at once. Blocks; not
 // from an executor's task. The error names the directory and what to do about it. Writers and readers must be gone before the store is.
+//
+// A volume that is distrusted takes long to read, and keeps nobody waiting if there is another: it is there as one that has failed, and
+// comes back as those do. It is none of those that have to be tolerated.
 absl::StatusOr<OpenedBlockStore> OpenBlockStore(const BlockStoreOptions& options, Env* env, EventLog* events);
 
 }  // namespace cairn::datanode

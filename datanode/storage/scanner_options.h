@@ -22,6 +22,16 @@ struct VolumeKeeperOptions {
   absl::Duration first_return = absl::Seconds(5);  // Doubles with each failure.
   absl::Duration last_return = absl::Hours(1);
   absl::Duration drain = absl::Minutes(1);
+  absl::Duration settle = absl::Seconds(5);  // How long a change waits for what is still under way on a disk that failed.
+};
+
+// When and how fast replicas are moved between the volumes of one node; see VolumeMover.
+struct VolumeMoverOptions {
+  double threshold_percent = 10;                     // cairn.datanode.volume-balance.threshold-percent; 0: never.
+  uint64_t bytes_per_second = 10 << 20;              // cairn.datanode.volume-balance.bytes-per-second.
+  absl::Duration check_interval = absl::Minutes(1);  // Between looks, while they are even.
+  absl::Duration longest_yield = absl::Seconds(1);   // Foreground work goes first, but not for ever.
+  size_t piece_bytes = 1 << 20;                      // Copied at a time.
 };
 
 }  // namespace cairn::datanode

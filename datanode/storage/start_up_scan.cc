@@ -21,8 +21,9 @@ std::optional<BlockId> IdOf(const std::string& name) {
 class Scan {
  public:
   // No boot has an id of zeros: a slot of any other, or of this one, is then of an earlier boot for ever.
-  Scan(Volume* volume, const BootId& boot_id, const std::string& pool_id)
+  Scan(Volume* volume, const BootId& boot_id, const std::string& pool_id, const std::atomic<bool>* stop)
       : volume_(volume),
+        stop_(stop),
         distrust_(volume->distrusted()),
         boot_id_(distrust_ ? BootId{std::string(boot_id.bytes.size(), '\0')} : boot_id),
         pool_id_(pool_id) {}
@@ -44,8 +45,22 @@ class Scan {
       for (const std::string& second : second_level) {
         const std::string directory = fmt::format("{}/{}/{}", root, first, second);
         ASSIGN_OR_RETURN(const std::vector<std::string> names, files().List(directory));
-        for (const std::string& name : names) RETURN_IF_ERROR(ScanFile(directory + "/" + name, name));
+        for (const std::string& name : names) {
+          if (stop_ != nullptr && stop_->load(std::memory_order_acquire)) return MakeError(ErrorKind::kCancelled, "the DataNode stops");
+          RETURN_IF_ERROR(ScanFile(directory + "/" + name, name));
+        }
       }
+    }
+    return RemoveMoving();
+  }
+
+  absl::Status RemoveMoving() {
+    ASSIGN_OR_RETURN(const bool any, files().Exists(volume_->MovingDirectory()));
+    if (!any) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, files().List(volume_->MovingDirectory()));
+    for (const std::string& name : names) {
+      ++result_.removed;
+      RETURN_IF_ERROR(files().Remove(volume_->MovingDirectory() + "/" + name));
     }
     return absl::OkStatus();
   }
@@ -188,6 +203,7 @@ class Scan {
   }
 
   Volume* const volume_;
+  const std::atomic<bool>* const stop_;
   const bool distrust_;
   const BootId boot_id_;
   const std::string pool_id_;
@@ -196,6 +212,8 @@ class Scan {
 
 }  // namespace
 
-ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id) { return Scan(volume, boot_id, pool_id).Run(); }
+ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id, const std::atomic<bool>* stop) {
+  return Scan(volume, boot_id, pool_id, stop).Run();
+}
 
 }  // namespace cairn::datanode

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +31,10 @@ struct ScanResult {
 // Of a volume that is distrusted each file is first written back and let go by the system's cache, which may show bytes that a failed sync
 // has lost; then it is judged as after a reboot. When all have been, the volume is trusted again.
 //
-// Runs on the volume's disk executor, or while nobody else knows the volume; blocks.
-ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id);
+// Copies that were on their way here from another volume are removed: the replica is still there.
+//
+// Runs on the volume's disk executor, or while nobody else knows the volume; blocks. kCancelled soon after `stop`, if it is not null, has
+// become true.
+ScanResult ScanVolume(Volume* volume, const BootId& boot_id, const std::string& pool_id, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace cairn::datanode

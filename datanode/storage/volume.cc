@@ -214,7 +214,27 @@ void Volume::Fail(const absl::Status& why) {
   }
   log::Error("volume {} has failed, its replicas no longer count: {}", directory(), std::string(why.message()));
   for (const auto& writer : writers) writer->Stop();
+  WatchExecutorsEnd();
   IgnoreError(SetDistrusted(true), "before it may come back it is tried again");
+}
+
+void Volume::KeepAway(const std::string& why) {
+  std::vector<std::shared_ptr<WriterLink>> writers;  // There are none yet.
+  if (!NoteFailure(&writers)) return;
+  {
+    MutexLock lock(failure_mu_);
+    failure_ = why;
+  }
+  log::Warning("volume {} is left out for now: {}", directory(), why);
+  WatchExecutorsEnd();
+}
+
+void Volume::WatchExecutorsEnd() {
+  MutexLock lock(ending_mu_);
+  if (ending_ || std::exchange(end_watched_, true)) return;
+  const auto ended = [this] { ended_executors_.fetch_add(1, std::memory_order_acq_rel); };
+  disk_->Post(ended);
+  deleter_->Post(ended);
 }
 
 std::vector<std::shared_ptr<WriterLink>> Volume::RevokeWriters() {
@@ -262,6 +282,7 @@ void Volume::Retire(bool removed) {
     if (removed) events_->AppendState(storage_uuid_, v1::REMOVED);
   }
   for (const auto& writer : writers) writer->Stop();
+  WatchExecutorsEnd();
   lock_.reset();
 }
 

@@ -30,6 +30,7 @@ struct VolumeOptions {
 //   blocks/<(id>>4)&255>/<(id>>12)&255>/blk_<id>   replicas, whatever their state
 //   recycle/                                   for files to be used again
 //   quarantine/                                files that are no replicas of ours; never served, never deleted
+//   moving/blk_<id>                            copies on their way here from another volume of this node (replica_move.h)
 //
 // Owns its shard of the replica map, its disk executor (all that writes and syncs runs there, so that one sync for many has its place) and
 // its deleter. Full is not failed: it stops taking bytes and still serves. A failed write, sync or read of a directory fails it for good:
@@ -63,16 +64,33 @@ class Volume {
 
   static std::string NameOf(BlockId id);  // Of its file, wherever that is.
   std::string PathOf(BlockId id) const;
-  absl::Status MakeDirectoryOf(BlockId id);  // (disk, on disk()) Not yet durable.
-  absl::Status SyncDirectoryOf(BlockId id);  // (disk, on disk()) With those above it, the first time.
+  absl::Status MakeDirectoryOf(BlockId id);  // (disk) Not yet durable.
+  absl::Status SyncDirectoryOf(BlockId id);  // (disk) With those above it, the first time.
   std::string QuarantineDirectory() const { return options_.directory + "/quarantine"; }
   std::string QuarantinedPathOf(BlockId id) const { return QuarantineDirectory() + "/" + NameOf(id); }
+  std::string MovingDirectory() const { return directory() + "/moving"; }
 
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // (disk) Numbers the event, revokes every writer and marks it as distrusted. The first call acts; of one that was retired while it was
   // well, it still makes the mark. Any thread, no shard lock held.
   void Fail(const absl::Status& why) ABSL_LOCKS_EXCLUDED(shard_.mu);
   std::string failure() const ABSL_LOCKS_EXCLUDED(failure_mu_);
+  // At a start: it is distrusted, and what it holds has not been read yet. It has failed until it comes back; nothing is written.
+  void KeepAway(const std::string& why) ABSL_LOCKS_EXCLUDED(shard_.mu);
+  // Of one that has failed: what its executors were at has ended, and nobody uses it. Until then a late write could reach what another
+  // Volume has made of the directory. A disk that hangs settles when it answers.
+  bool settled() const { return ended_executors_.load(std::memory_order_acquire) == 2 && users_.load(std::memory_order_acquire) == 0; }
+  // Held by whoever writes into the directory from another executor than the volume's. Begin it, then ask whether it has failed.
+  class Use {
+   public:
+    explicit Use(Volume* volume) : volume_(volume) { volume_->users_.fetch_add(1, std::memory_order_acq_rel); }
+    ~Use() { volume_->users_.fetch_sub(1, std::memory_order_acq_rel); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Volume* const volume_;
+  };
   // (disk) Whether the directory can be written, synced and read just now, by a file of its own. Any executor, several at once.
   absl::Status Probe();
   // Fails it, if it has not, forgets its replicas, and lets go of the directory. With `removed`, numbers its REMOVED. Any thread.
@@ -85,6 +103,9 @@ class Volume {
   void SetLeaving(bool leaving = true) { leaving_.store(leaving, std::memory_order_relaxed); }
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
   size_t CountWriters() ABSL_LOCKS_EXCLUDED(shard_.mu);
+  // The NameNode has answered a registration that named this storage: it takes events of it from now on.
+  void SetKnown() { known_.store(true, std::memory_order_release); }
+  bool known() const { return known_.load(std::memory_order_acquire); }
 
   // Space. Used grows with what is written; a reservation holds room for what a writer said it would write.
   bool TryGrow(uint64_t bytes, uint64_t own_reservation);  // False: no room.
@@ -125,6 +146,8 @@ class Volume {
   std::vector<std::shared_ptr<WriterLink>> RevokeWriters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_.mu);
   // False if it had failed before. Otherwise fills in the writers, revoked and to be stopped.
   bool NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) ABSL_LOCKS_EXCLUDED(shard_.mu);
+  // Lets settled() know when those that work now have ended. After it has been noted that it failed.
+  void WatchExecutorsEnd() ABSL_LOCKS_EXCLUDED(ending_mu_);
   // An error if there is none, as where an unmounted disk was, or it is another storage's.
   absl::StatusOr<VersionRecord> ReadOwnVersion();
   // Writes VERSION with what `change` makes of the one that is there; one call at a time.
@@ -149,6 +172,12 @@ class Volume {
   DiskLatency sync_latency_;         // Has its own lock.
   std::atomic<int64_t> used_at_ns_{INT64_MIN / 2};
   std::atomic<bool> leaving_{false};
+  std::atomic<bool> known_{false};
+  std::atomic<int> ended_executors_{0};  // Of the two, since it failed.
+  std::atomic<int> users_{0};
+  std::vector<std::atomic<bool>> directory_made_;       // Of constant size.
+  std::vector<std::atomic<bool>> directory_durable_;    // Of constant size.
+  std::vector<std::atomic<bool>> first_level_durable_;  // Of constant size.
   Mutex version_mu_;
   CondVar version_written_;
   bool writing_version_ ABSL_GUARDED_BY(version_mu_) = false;
@@ -163,11 +192,9 @@ class Volume {
   std::atomic<bool> full_{false};
   // Of the disk executor.
   SteadyTime next_refresh_;
-  std::vector<bool> directory_made_;
-  std::vector<bool> directory_durable_;
-  std::vector<bool> first_level_durable_;
   mutable Mutex ending_mu_;
   bool ending_ ABSL_GUARDED_BY(ending_mu_) = false;
+  bool end_watched_ ABSL_GUARDED_BY(ending_mu_) = false;
   std::unique_ptr<Deleter> deleter_;
   std::unique_ptr<Executor> disk_;  // Last: ends before what its tasks use.
 };

@@ -7,18 +7,27 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/status.h"
 
 namespace cairn::datanode {
 namespace {
 
 constexpr absl::Duration kDrainPoll = absl::Milliseconds(200);
+constexpr absl::Duration kSettlePoll = absl::Milliseconds(20);
 
 }  // namespace
 
 VolumeKeeper::VolumeKeeper(Env* env, Options options, std::vector<std::string> directories, FileBlockStore* store)
     : options_(options), store_(store), wanted_(std::move(directories)), executor_(env->executors().NewExecutor("volumes")) {
   if (options_.check_interval == absl::InfiniteDuration()) return;  // Nothing comes back then.
-  executor_->PostAt(executor_->clock().Now() + options_.check_interval, [this] { Check(); });
+  const SteadyTime now = executor_->clock().Now();
+  bool any_away = false;
+  for (Volume* volume : store_->Volumes()) {
+    if (!volume->failed()) continue;
+    failed_[volume->directory()] = {now, options_.first_return};  // Kept away at the start: it has been long enough.
+    any_away = true;
+  }
+  executor_->PostAt(any_away ? now : now + options_.check_interval, [this] { Check(); });
 }
 
 // Not by executor_.reset(), which clears the pointer first: a step that is under way still uses it.
@@ -38,7 +47,7 @@ void VolumeKeeper::CheckFailed(Volume* volume) {
   Patience& patience = known->second;
   // Known from an earlier failure, and this is a later one.
   if (!is_new && patience.not_before == SteadyTime::Infinite()) patience.not_before = now + patience.next;
-  if (now < patience.not_before || !volume->Probe().ok()) return;
+  if (now < patience.not_before || !volume->settled() || !volume->Probe().ok()) return;
   patience.not_before = SteadyTime::Infinite();
   patience.next = std::min(2 * patience.next, options_.last_return);
   if (const absl::Status back = store_->BringBack(volume); !back.ok()) {
@@ -68,8 +77,29 @@ bool VolumeKeeper::IsVolume(const std::string& directory) const {
 
 void VolumeKeeper::Change(std::vector<std::string> directories, Changed done) {
   executor_->Post([this, directories = std::move(directories), done = std::move(done)]() mutable {
-    ChangeNow(std::move(directories), std::move(done));
+    asked_.push_back({std::move(directories), std::move(done), executor_->clock().Now() + options_.settle});
+    TakeChanges();
   });
+}
+
+void VolumeKeeper::TakeChanges() {
+  while (!waiting_ && !asked_.empty()) {
+    const std::vector<std::string>& directories = asked_.front().directories;
+    const SteadyTime now = executor_->clock().Now();
+    const bool settled =
+        std::all_of(directories.begin(), directories.end(), [this](const std::string& directory) { return store_->IsSettled(directory); });
+    if (!settled && now < asked_.front().patience) {
+      waiting_ = true;
+      executor_->PostAt(now + kSettlePoll, [this] {
+        waiting_ = false;
+        TakeChanges();
+      });
+      return;
+    }
+    Asked asked = std::move(asked_.front());
+    asked_.pop_front();
+    ChangeNow(std::move(asked.directories), std::move(asked.done));
+  }
 }
 
 void VolumeKeeper::ChangeNow(std::vector<std::string> directories, Changed done) {
@@ -113,6 +143,7 @@ void VolumeKeeper::ChangeNow(std::vector<std::string> directories, Changed done)
 }
 
 absl::Status VolumeKeeper::ReturnNow(Volume* volume) {
+  RETURN_IF_ERROR(store_->CheckSettled(volume->directory()));
   const absl::Status answers = volume->Probe();
   return answers.ok() ? store_->BringBack(volume) : answers;
 }

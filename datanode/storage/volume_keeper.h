@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ namespace cairn::datanode {
 // used when it was asked for, at the start or later, is tried again in the same way, but never made a volume of by itself: an empty one is
 // a disk that is not mounted. Whoever asks for a change again has both tried at once. A directory that is taken out gets no new replicas,
 // and its writers some time to end; then its storage is REMOVED, which the NameNode is told, and its files stay where they are.
+//
+// Nothing comes of a directory while work from before it failed, or was taken out, may still reach its disk.
 //
 // On an executor of its own, which may hang with a disk. Thread-safe; the destructor waits for the step under way.
 class VolumeKeeper {
@@ -52,6 +55,8 @@ class VolumeKeeper {
   void Check();
   void CheckFailed(Volume* volume);
   void CheckAbsent(const std::string& directory);
+  // Those that wait, one after another.
+  void TakeChanges();
   void ChangeNow(std::vector<std::string> directories, Changed done);
   absl::Status ReturnNow(Volume* volume);
   void Stay(Volume* volume);
@@ -60,7 +65,14 @@ class VolumeKeeper {
 
   const Options options_;
   FileBlockStore* const store_;
+  struct Asked {
+    std::vector<std::string> directories;
+    Changed done;
+    SteadyTime patience;  // Until then it waits for directories to settle.
+  };
   // Of the executor.
+  std::deque<Asked> asked_;
+  bool waiting_ = false;  // A look is posted.
   std::vector<std::string> wanted_;
   std::map<std::string, Patience> failed_;  // By directory.
   std::map<std::string, Patience> absent_;

@@ -24,13 +24,23 @@ class Volumes : public ChangeableVolumes {
  public:
   void ChangeVolumes(std::vector<std::string> directories, std::function<void(absl::Status)> done) override {
     asked.push_back(std::move(directories));
-    done(result);
+    if (hangs) {
+      hanging = std::move(done);
+    } else {
+      done(result);
+    }
   }
-  void SetPace(const DeleterOptions& deleter, const ScannerOptions&) override { unlinks_per_second = deleter.unlinks_per_second; }
+  void SetPace(const DeleterOptions& deleter, const ScannerOptions&, const VolumeMoverOptions& mover) override {
+    unlinks_per_second = deleter.unlinks_per_second;
+    move_threshold_percent = mover.threshold_percent;
+  }
 
   std::vector<std::vector<std::string>> asked;
+  bool hangs = false;
+  std::function<void(absl::Status)> hanging;
   absl::Status result;
   double unlinks_per_second = 0;
+  double move_threshold_percent = 0;
 };
 
 class ReconfigureCallTest : public ::testing::Test {
@@ -59,12 +69,15 @@ class ReconfigureCallTest : public ::testing::Test {
 };
 
 TEST_F(ReconfigureCallTest, ChangeThatFailedIsTriedAgainThoughTheFileIsTheSame) {
-  file_ = "dfs.datanode.data.dir: /a,/b/,/c/../d\ncairn.datanode.delete.unlinks-per-second: 7\n";
+  file_ =
+      "dfs.datanode.data.dir: /a,/b/,/c/../d\ncairn.datanode.delete.unlinks-per-second: "
+      "7\ncairn.datanode.volume-balance.threshold-percent: 3\n";
   volumes_.result = MakeError(ErrorKind::kInvalidArgument, "/b: its disk is not mounted");
   const v1::ReconfigureResponse failed = Start();
   EXPECT_THAT(failed.error(), HasSubstr("not mounted"));
-  EXPECT_THAT(failed.changes(), SizeIs(2));
+  EXPECT_THAT(failed.changes(), SizeIs(3));
   EXPECT_EQ(volumes_.unlinks_per_second, 7);
+  EXPECT_EQ(volumes_.move_threshold_percent, 3);
   volumes_.result = absl::OkStatus();
   const v1::ReconfigureResponse again = Start();
   EXPECT_EQ(again.error(), "");
@@ -81,6 +94,27 @@ TEST_F(ReconfigureCallTest, NothingTouchesTheVolumesOnceItIsClosed) {
   ASSERT_TRUE(answer.has_value());
   EXPECT_THAT(*answer, cairn::testing::HasKind(ErrorKind::kCancelled));
   EXPECT_THAT(volumes_.asked, IsEmpty());
+}
+
+TEST_F(ReconfigureCallTest, CallThatWaitsForADiskIsAnsweredWhenTheNodeStops) {
+  file_ = "dfs.datanode.data.dir: /a,/hangs\n";
+  volumes_.hangs = true;
+  v1::ReconfigureRequest request;
+  request.set_action(v1::ReconfigureRequest::START);
+  std::vector<absl::Status> answers;
+  const auto note = [&answers](const absl::StatusOr<v1::ReconfigureResponse>& response) { answers.push_back(response.status()); };
+  call_.Call(request, note);
+  call_.Call(request, note);
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(answers, IsEmpty());
+  EXPECT_THAT(volumes_.asked, SizeIs(2));
+  call_.Close();
+  ASSERT_THAT(answers, SizeIs(2));
+  for (const absl::Status& answer : answers) EXPECT_THAT(answer, cairn::testing::HasKind(ErrorKind::kCancelled));
+  // The disk answers after all: nobody is answered twice.
+  volumes_.hanging(absl::OkStatus());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(answers, SizeIs(2));
 }
 
 TEST_F(ReconfigureCallTest, FileThatIsRefusedChangesNothing) {

@@ -171,7 +171,7 @@ TEST_F(ScannerTest, SwitchedOffAndOnWhileItRuns) {
   ScannerOptions faster = options_.scanner;
   faster.period = absl::Hours(24);
   faster.bytes_per_second = 100 << 20;
-  opened_.volumes->SetPace(options_.deleter, faster);
+  opened_.volumes->SetPace(options_.deleter, faster, options_.mover);
   world_.RunFor(absl::Seconds(5));
   EXPECT_EQ(Statistics().scanned_replicas(), kReplicas);
 }

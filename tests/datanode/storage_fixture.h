@@ -50,6 +50,7 @@ class StorageTest : public ::testing::Test {
     options_.max_block_bytes = 1 << 20;
     options_.scanner.period = absl::ZeroDuration();  // Nothing happens by itself.
     options_.keeper.check_interval = absl::InfiniteDuration();
+    options_.mover.threshold_percent = 0;
     process_ = machine_->StartProcess();
   }
   ~StorageTest() override {

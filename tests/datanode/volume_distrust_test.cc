@@ -1,9 +1,11 @@
 // What is believed of a volume that has failed.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -29,6 +31,24 @@ class VolumeDistrustTest : public VolumeKeeperTest {
     machine_->disk().FailNextSync("/data/1");
     return *writer;
   }
+  bool AllComeBack() {
+    const auto healthy = [](const v1::StorageStatistics& storage) { return storage.state() == v1::HEALTHY; };
+    return world_.RunUntil(
+        [&] {
+          const std::vector<v1::StorageStatistics> all = store().Statistics();
+          return std::all_of(all.begin(), all.end(), healthy);
+        },
+        absl::Minutes(1));
+  }
+  // Of replicas of /data/1, while the hook is set.
+  int reads_ = 0;
+  void CountReads() {
+    reads_ = 0;
+    machine_->disk().SetFaultHook([this](Op op, const std::string& path) -> absl::Status {
+      if (op == Op::kRead && path.starts_with("/data/1/blocks")) ++reads_;
+      return absl::OkStatus();
+    });
+  }
 };
 
 TEST_F(VolumeDistrustTest, WhatAFailedSyncLostIsNotBelievedThoughTheCacheShowsIt) {
@@ -53,6 +73,7 @@ TEST_F(VolumeDistrustTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
   EXPECT_FALSE(writer->Finalize(5000, true).ok());
   writer.reset();
   KillAndOpen();  // Of the same boot, and before it could come back.
+  ASSERT_TRUE(AllComeBack());
   EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr);
   EXPECT_EQ(store().Describe(kBlock)->length, 0u);
   EXPECT_FALSE(store().Describe(kBlock)->sure);
@@ -62,6 +83,41 @@ TEST_F(VolumeDistrustTest, RestartDoesNotBelieveAVolumeThatHadFailed) {
   EXPECT_EQ(store().Describe(kBlock)->length, 0u);
   EXPECT_FALSE(store().Describe(kBlock)->sure);
   EXPECT_FALSE(store().Describe(kBlock)->corrupt);
+}
+
+TEST_F(VolumeDistrustTest, DistrustedVolumeKeepsTheOthersOfItsNodeFromNothing) {
+  Open();
+  const BlockId other(kBlock.value() + 16);
+  PutOn(0, kBlock, 5000);
+  PutOn(1, other, 5000);
+  ASSERT_THAT((*dynamic_cast<FileBlockStore&>(store()).Volumes().begin())->SetDistrusted(true), IsOk());
+  CountReads();
+  KillAndOpen();  // Though none may have failed: dfs.datanode.failed.volumes.tolerated is 0.
+  EXPECT_EQ(reads_, 0);
+  EXPECT_EQ(*Read(other), Pattern(0, 5000));
+  EXPECT_EQ(store().Place({.storage_uuid = storage(0)})->storage_uuid, storage(1));
+  EXPECT_EQ(store().Statistics()[0].state(), v1::FAILED);
+  EXPECT_THAT(store().Statistics()[0].failure(), HasSubstr("read from its disk before it serves"));
+  EXPECT_THAT(Read(kBlock), HasKind(ErrorKind::kReplicaNotFound));
+  EXPECT_EQ(store().WalkStep(storage(0), UINT64_MAX, 1), 0u);  // Nothing is said of what it holds.
+  EXPECT_THAT(EventsOf(v1::RANGE), SizeIs(0));
+  ASSERT_TRUE(AllComeBack());
+  EXPECT_GT(reads_, 0);
+  EXPECT_EQ(StatesTold(storage(0)).back(), v1::HEALTHY);
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 5000));
+  EXPECT_FALSE(DecodeVersion(*process_->files().ReadWhole("/data/1/VERSION"))->distrust);
+}
+
+TEST_F(VolumeDistrustTest, NodeWithNothingElseToServeReadsItsVolumesFirst) {
+  options_.directories = {"/data/1"};
+  Open();
+  PutOn(0, kBlock, 5000);
+  ASSERT_THAT((*dynamic_cast<FileBlockStore&>(store()).Volumes().begin())->SetDistrusted(true), IsOk());
+  CountReads();
+  KillAndOpen();
+  EXPECT_GT(reads_, 0);
+  EXPECT_EQ(store().Statistics()[0].state(), v1::HEALTHY);
+  EXPECT_EQ(*Read(kBlock), Pattern(0, 5000));
 }
 
 TEST_F(VolumeDistrustTest, DirectoryThatFailedIsNotBelievedWhenItIsAddedAgain) {
@@ -124,6 +180,7 @@ TEST_F(VolumeDistrustTest, ScanThatFailsAtTheStartIsRememberedThoughTheStartFail
   EXPECT_TRUE(DecodeVersion(*process_->files().ReadWhole("/data/1/VERSION"))->distrust);
   EXPECT_FALSE(DecodeVersion(*process_->files().ReadWhole("/data/2/VERSION"))->distrust);
   Open();
+  ASSERT_TRUE(AllComeBack());
   EXPECT_EQ(*Read(kBlock), Pattern(0, 1000));
 }
 
@@ -165,6 +222,7 @@ TEST_F(VolumeDistrustTest, UnfinishedReplicaThatTheDiskHasAfterAllIsKeptButNotSu
   Heal();
   for (int i = 0; i < 2; ++i) {
     KillAndOpen();
+    ASSERT_TRUE(AllComeBack());
     EXPECT_EQ(store().Describe(kBlock)->state, ReplicaState::kRwr) << i;
     EXPECT_GE(store().Describe(kBlock)->length, 512u) << i;
     EXPECT_FALSE(store().Describe(kBlock)->corrupt) << i;

@@ -2,8 +2,10 @@
 
 #include "datanode/storage/replica_file.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "tests/datanode/storage_fixture.h"
 
@@ -39,6 +41,28 @@ TEST_F(VolumeTest, EmptyDirectoriesBecomeVolumesOfOneNode) {
   EXPECT_EQ(storage(0), first);
   EXPECT_EQ(identity().Get().cluster_id, "cluster");
   EXPECT_EQ(identity().Get().pool_id, kPool);
+}
+
+TEST_F(VolumeTest, ScanEndsWhenTheNodeStops) {
+  Open();
+  for (uint64_t i = 0; i < 5; ++i) Put(BlockId(kBlock.value() + 16 * i), 1000);
+  Close();
+  EventLog events(&process_->clock());
+  VolumeOptions options;
+  options.directory = "/data/1";
+  const auto volume = Volume::Open(process_, &events, std::move(options), {});
+  ASSERT_THAT(volume, IsOk());
+  std::atomic<bool> stop{false};
+  int opened = 0;
+  machine_->disk().SetFaultHook([&](cairn::testing::SimDisk::Op op, const std::string& path) -> absl::Status {
+    if (op == cairn::testing::SimDisk::Op::kOpen && path.find("/blk_") != std::string::npos && ++opened == 3) stop.store(true);
+    return absl::OkStatus();
+  });
+  const ScanResult scan = ScanVolume(volume->get(), process_->boot_id(), kPool, &stop);
+  machine_->disk().SetFaultHook(nullptr);
+  EXPECT_THAT(scan.status, HasKind(ErrorKind::kCancelled));
+  EXPECT_EQ(scan.replicas, 3u);
+  EXPECT_FALSE((*volume)->distrusted());
 }
 
 TEST_F(VolumeTest, DirectoryThatIsNamedTwiceIsRefused) {

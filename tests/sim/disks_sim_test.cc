@@ -60,7 +60,7 @@ TEST(DisksSim, RotOfOneReplicaIsFoundByTheScannerAndHealed) {
   for (size_t n = 0; n < cluster.datanode_count(); ++n) {
     datanode::ScannerOptions again;
     again.period = absl::Minutes(1);
-    cluster.datanode(n)->volumes().SetPace({}, again);
+    cluster.datanode(n)->volumes().SetPace({}, again, {});
   }
   ASSERT_TRUE(cluster.RunUntil([&] { return errors() >= rotten; }, absl::Minutes(10)));
   ASSERT_TRUE(cluster.Settle(absl::Minutes(10))) << cluster.Report().ShortDebugString();
