@@ -1,0 +1,168 @@
+// HadoopDoor: blocks of files that are being written, as HDFS's clients name them.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "namenode/frontdoor/audited_call.h"
+#include "namenode/frontdoor/hadoop_conversions.h"
+#include "namenode/frontdoor/hadoop_native_calls.h"
+#include "namenode/namespace/namespace_queries.h"
+#include "namenode/namespace/records.h"
+#include "namenode/store/keys.h"
+
+namespace cairn::namenode {
+
+absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindWritten(const ReadView& view, BlockId id) {
+  ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, cairn::namenode::FindBlock(view, id));
+  if (!record) {
+    return MakeError(ErrorKind::kLeaseExpired,
+                     fmt::format("block {} does not exist, or is not under construction: it was abandoned, or its "
+                                 "file deleted",
+                                 id.value()));
+  }
+  WrittenBlock found;
+  found.inode_id = record->inode_id();
+  found.block.set_id(id.value());
+  found.block.set_generation_stamp(record->generation_stamp());
+  found.block.set_length_bytes(record->length_bytes());
+  found.is_open = record->state() != v1::COMMITTED;
+  for (const uint32_t number : record->expected_storages()) {
+    // After a restart of the NameNode a writer may be here before its DataNodes: then their rows say it.
+    if (const std::optional<v1::StorageLocation> location = parts_.replicas->LocationOf(StorageNumber(number))) {
+      found.storages.push_back(location->storage_uuid());
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::optional<v1::DatanodeRecord> row,
+                     FindRecord<v1::DatanodeRecord>(view, Family::kDatanode, DatanodeKey(StorageNumber(number))));
+    if (row) found.storages.push_back(row->storage_uuid());
+  }
+  absl::StatusOr<std::string> path = PathOf(view, InodeId(found.inode_id));
+  if (IsNotInMemory(path.status())) return path.status();
+  if (path.ok()) found.path = *std::move(path);  // Of a file that is gone the native calls say so.
+  return found;
+}
+
+absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindLast(const ReadView& view, const std::string& path, uint64_t inode_id) {
+  absl::StatusOr<ResolvedInode> file = inode_id != 0 ? ResolveId(view, InodeId(inode_id)) : ResolvePath(view, path);
+  RETURN_IF_ERROR(file.status());
+  WrittenBlock none;
+  none.inode_id = file->record.id();
+  none.path = path;
+  if (file->record.block_count() == 0) return none;
+  ASSIGN_OR_RETURN(const BlockId last, BlockIdAt(view, file->record, file->record.block_count() - 1));
+  return FindWritten(view, last);
+}
+
+void HadoopDoor::LookUp(Find find, std::function<void(absl::StatusOr<WrittenBlock>)> then) {
+  absl::StatusOr<WrittenBlock> found = find(*parts_.space->MemorySnapshot());
+  if (!IsNotInMemory(found.status())) return then(std::move(found));
+  parts_.reader->Post([this, find = std::move(find), then = std::move(then)] { then(find(*parts_.space->Snapshot())); });
+}
+
+void HadoopDoor::ToCommitted(const CallPtr& call, const hdfs::ExtendedBlockProto& named, std::function<void(v1::CommittedBlock)> then) {
+  const v1::Block block = FromHadoopBlock(named);
+  LookUp([this, id = BlockId(block.id())](const ReadView& view) { return FindWritten(view, id); },
+         [call, block, then = std::move(then)](const absl::StatusOr<WrittenBlock>& found) {
+           if (!found.ok()) return call->FailAsIo(found.status());
+           v1::CommittedBlock committed;
+           *committed.mutable_block() = block;
+           for (const std::string& storage : found->storages) committed.add_acknowledged_storages(storage);
+           then(std::move(committed));
+         });
+}
+
+void HadoopDoor::UpdateBlockForPipeline(const CallPtr& call, const hdfs::UpdateBlockForPipelineRequestProto& request) {
+  LookUp([this, id = BlockId(request.block().blockid())](const ReadView& view) { return FindWritten(view, id); },
+         [this, call, request](const absl::StatusOr<WrittenBlock>& found) {
+           if (!found.ok()) return call->FailAsIo(found.status());
+           v1::UpdateBlockForPipelineRequest asked;
+           asked.set_path(found->path);
+           asked.set_inode_id(found->inode_id);
+           *asked.mutable_block() = FromHadoopBlock(request.block());
+           Ask(
+               call, parts_.clients, &api::ClientNamenode::UpdateBlockForPipeline, std::move(asked),
+               [call, block = request.block()](const absl::StatusOr<v1::UpdateBlockForPipelineResponse>& answer) {
+                 if (!answer.ok()) return call->FailAsIo(answer.status());
+                 hdfs::LocatedBlockResponseProto response;
+                 hdfs::LocatedBlockProto& located = *response.mutable_block();
+                 *located.mutable_b() = block;
+                 located.mutable_b()->set_generationstamp(answer->new_generation_stamp());
+                 located.set_offset(0);
+                 FillRest(&located);
+                 call->Answer(response);
+               },
+               request.clientname());
+         });
+}
+
+void HadoopDoor::UpdatePipeline(const CallPtr& call, const hdfs::UpdatePipelineRequestProto& request) {
+  LookUp([this, id = BlockId(request.oldblock().blockid())](const ReadView& view) { return FindWritten(view, id); },
+         [this, call, request](const absl::StatusOr<WrittenBlock>& found) {
+           if (!found.ok()) return call->FailAsIo(found.status());
+           v1::UpdatePipelineRequest asked;
+           asked.set_path(found->path);
+           asked.set_inode_id(found->inode_id);
+           *asked.mutable_old_block() = FromHadoopBlock(request.oldblock());
+           *asked.mutable_new_block() = FromHadoopBlock(request.newblock());
+           for (const std::string& storage : request.storageids()) asked.add_storages(storage);
+           if (request.storageids().empty()) {
+             // From clients that do not name storages: those of the pipeline so far that are on the nodes that they do name.
+             for (const std::string& storage : found->storages) {
+               const std::optional<StorageNumber> number = parts_.replicas->NumberOf(storage);
+               const std::optional<v1::StorageLocation> location = number ? parts_.replicas->LocationOf(*number) : std::nullopt;
+               const bool stays = location && std::any_of(request.newnodes().begin(), request.newnodes().end(), [&](const auto& node) {
+                                    return node.datanodeuuid() == location->datanode().uuid();
+                                  });
+               if (stays) asked.add_storages(storage);
+             }
+           }
+           AskOnce(
+               call, &api::ClientNamenode::UpdatePipeline, std::move(asked),
+               [call](const absl::StatusOr<v1::UpdatePipelineResponse>& answer) {
+                 if (!answer.ok()) return call->FailAsIo(answer.status());
+                 call->Answer(hdfs::EmptyProto());
+               },
+               request.clientname());
+         });
+}
+
+void HadoopDoor::GetAdditionalDatanode(const CallPtr& call, const hdfs::GetAdditionalDatanodeRequestProto& request) {
+  ReplicaPlane::TargetRequest wanted;
+  wanted.replication = request.numadditionalnodes();
+  wanted.client_host = HostOfCaller("", call->context().peer);
+  for (const std::string& storage : request.existingstorageuuids()) {
+    if (const std::optional<StorageNumber> number = parts_.replicas->NumberOf(storage)) wanted.existing.push_back(*number);
+  }
+  const auto exclude = [&wanted](const hdfs::DatanodeInfoProto& node, const char* reason) {
+    v1::ExcludedNode excluded;
+    excluded.set_datanode_uuid(node.id().datanodeuuid());
+    excluded.set_reason(reason);
+    wanted.excluded.push_back(std::move(excluded));
+  };
+  for (const hdfs::DatanodeInfoProto& node : request.excludes()) exclude(node, "EXCLUDED_BY_CLIENT");
+  for (const hdfs::DatanodeInfoProto& node : request.existings()) exclude(node, "IN_PIPELINE");
+  wanted.block_size_bytes = request.blk().numbytes();
+
+  hdfs::LocatedBlockResponseProto response;
+  hdfs::LocatedBlockProto& located = *response.mutable_block();
+  *located.mutable_b() = request.blk();
+  located.set_offset(0);
+  for (int i = 0; i < request.existings_size(); ++i) {
+    *located.add_locs() = request.existings(i);
+    located.add_storagetypes(hdfs::DISK);
+    located.add_storageids(i < request.existingstorageuuids_size() ? request.existingstorageuuids(i) : std::string());
+  }
+  FillRest(&located);
+  const absl::StatusOr<std::vector<StorageNumber>> chosen = parts_.replicas->ChooseTargets(wanted);
+  if (!chosen.ok()) return call->FailAsIo(Annotate(chosen.status(), fmt::format("getAdditionalDatanode {}", request.src())));
+  for (const StorageNumber number : *chosen)
+    if (const std::optional<v1::StorageLocation> location = parts_.replicas->LocationOf(number)) AddLocation(*location, &located);
+  call->Answer(response);
+}
+
+}  // namespace cairn::namenode

@@ -1,0 +1,47 @@
+#pragma once
+
+// How HadoopDoor makes native calls: the templates that its sources share. For namenode/frontdoor/hadoop_*.cc only.
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "common/error.h"
+#include "namenode/frontdoor/hadoop_door.h"
+
+namespace cairn::namenode {
+
+template <class Api, class Request, class Response>
+void HadoopDoor::Ask(const CallPtr& call, Api* api, void (Api::*method)(api::CallContext, Request, api::Done<Response>),
+                     std::type_identity_t<Request> request, std::type_identity_t<api::Done<Response>> then,
+                     const std::string& client_name) {
+  *request.mutable_header() = call->Header(client_name);
+  (api->*method)(call->context(), std::move(request), std::move(then));
+}
+
+template <class Request, class Response>
+void HadoopDoor::AskOnce(const CallPtr& call, void (api::ClientNamenode::*method)(api::CallContext, Request, api::Done<Response>),
+                         std::type_identity_t<Request> request, std::type_identity_t<api::Done<Response>> then,
+                         const std::string& client_name) {
+  *request.mutable_header() = call->HeaderOfOnce(client_name, parts_.clock->WallNow());
+  auto again = std::make_shared<Request>(request);
+  (parts_.clients->*method)(call->context(), std::move(request),
+                            [this, call, method, again, client_name, then = std::move(then)](absl::StatusOr<Response> answer) mutable {
+                              // Its slot has gone on, to a later call that overtook it. What was never sent before cannot have acted.
+                              const std::string reason = ReasonOf(answer.status());
+                              if (call->is_resent() || (reason != "OLD_SEQUENCE" && reason != "REQUEST_MISMATCH"))
+                                return then(std::move(answer));
+                              Ask(call, parts_.clients, method, std::move(*again), std::move(then), client_name);
+                            });
+}
+
+template <class Request, class Response>
+void HadoopDoor::AskForNothing(const CallPtr& call, void (api::ClientNamenode::*method)(api::CallContext, Request, api::Done<Response>),
+                               std::type_identity_t<Request> request) {
+  Ask(call, parts_.clients, method, std::move(request), [call](absl::StatusOr<Response> answer) {
+    if (!answer.ok()) return call->Fail(answer.status());
+    call->Answer(hdfs::EmptyProto());
+  });
+}
+
+}  // namespace cairn::namenode

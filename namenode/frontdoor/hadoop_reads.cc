@@ -1,0 +1,265 @@
+// HadoopDoor: what readers ask.
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+#include "namenode/frontdoor/hadoop_conversions.h"
+#include "namenode/frontdoor/hadoop_native_calls.h"
+
+namespace cairn::namenode {
+namespace {
+
+constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+constexpr uint32_t kPacketBytes = 64 << 10;
+constexpr uint32_t kFileBufferBytes = 4096;
+
+// HDFS answers as little to a path below a file as to one that is not there, at least to its superuser.
+bool IsMissing(const absl::Status& status) {
+  const ErrorKind kind = KindOf(status);
+  return kind == ErrorKind::kNotFound || kind == ErrorKind::kNotDirectory;
+}
+
+std::string Join(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+std::string_view LastComponent(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path.substr(path.rfind('/') + 1);  // Also of a path without any.
+}
+
+// `blocks` are those of the range; `last`, if the file has blocks, its last one.
+hdfs::LocatedBlocksProto ToLocatedBlocks(const v1::FileStatus& status, const google::protobuf::RepeatedPtrField<v1::LocatedBlock>& blocks,
+                                         const v1::LocatedBlock* last, const std::string& pool_name) {
+  hdfs::LocatedBlocksProto out;
+  const bool last_is_open = last != nullptr && last->under_construction();
+  out.set_filelength(status.length_bytes() - (last_is_open ? std::min(status.length_bytes(), last->block().length_bytes()) : 0));
+  out.set_underconstruction(status.under_construction());
+  out.set_islastblockcomplete(last != nullptr && !last_is_open);
+  for (const v1::LocatedBlock& block : blocks) *out.add_blocks() = ToHadoopLocated(block, pool_name);
+  if (last != nullptr) *out.mutable_lastblock() = ToHadoopLocated(*last, pool_name);
+  return out;
+}
+
+v1::GetFileInfoRequest StatusOf(const std::string& path) {
+  v1::GetFileInfoRequest request;
+  request.set_path(path);
+  return request;
+}
+
+}  // namespace
+
+void HadoopDoor::GetFileInfo(const CallPtr& call, const hdfs::PathRequestProto& request) {
+  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
+      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+        if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
+        hdfs::FileStatusResponseProto response;
+        if (answer.ok()) *response.mutable_fs() = ToHadoopStatus(answer->status(), "");
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::IsFileClosed(const CallPtr& call, const hdfs::PathRequestProto& request) {
+  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
+      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+        if (!answer.ok()) return call->Fail(answer.status());
+        hdfs::BoolResponseProto response;
+        response.set_result(!answer->status().under_construction());
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::GetPreferredBlockSize(const CallPtr& call, const hdfs::PathRequestProto& request) {
+  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
+      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+        if (!answer.ok()) return call->Fail(answer.status());
+        hdfs::GetPreferredBlockSizeResponseProto response;
+        response.set_bsize(answer->status().block_size_bytes());
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::LocateRange(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t length,
+                             std::function<void(absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>>)> then) {
+  v1::GetBlockLocationsRequest asked;
+  asked.set_path(path);
+  asked.set_offset_bytes(offset);
+  asked.set_length_bytes(std::min(length, kNone - offset));
+  Ask(call, parts_.clients, &api::ClientNamenode::GetBlockLocations, std::move(asked),
+      [this, call, path, then = std::move(then)](absl::StatusOr<v1::GetBlockLocationsResponse> range) {
+        if (!range.ok()) return then(range.status());
+        const v1::FileStatus& status = range->status();
+        const auto& blocks = range->blocks();
+        // The last block goes with every answer. It is among those of the range if that goes to the file's end.
+        const bool has_last =
+            !blocks.empty() && (blocks.rbegin()->under_construction() ||
+                                blocks.rbegin()->offset_bytes() + blocks.rbegin()->block().length_bytes() >= status.length_bytes());
+        if (has_last && !status.under_construction())
+          return then(std::pair(status, ToLocatedBlocks(status, blocks, &*blocks.rbegin(), pool_name_)));
+        v1::GetBlockLocationsRequest end;
+        end.set_path(path);
+        end.set_offset_bytes(status.length_bytes() == 0 ? 0 : status.length_bytes() - 1);
+        end.set_length_bytes(kNone - end.offset_bytes());
+        Ask(call, parts_.clients, &api::ClientNamenode::GetBlockLocations, std::move(end),
+            [this, range = *std::move(range), then](const absl::StatusOr<v1::GetBlockLocationsResponse>& tail) {
+              if (!tail.ok()) return then(tail.status());
+              const v1::LocatedBlock* const last = tail->blocks().empty() ? nullptr : &*tail->blocks().rbegin();
+              then(std::pair(range.status(), ToLocatedBlocks(range.status(), range.blocks(), last, pool_name_)));
+            });
+      });
+}
+
+void HadoopDoor::GetBlockLocations(const CallPtr& call, const hdfs::GetBlockLocationsRequestProto& request) {
+  LocateRange(call, request.src(), request.offset(), request.length(),
+              [call](absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>> located) {
+                if (!located.ok()) return call->Fail(located.status());
+                hdfs::GetBlockLocationsResponseProto response;
+                *response.mutable_locations() = std::move(located->second);
+                call->Answer(response);
+              });
+}
+
+void HadoopDoor::GetLocatedFileInfo(const CallPtr& call, const hdfs::GetLocatedFileInfoRequestProto& request) {
+  LocateRange(call, request.src(), 0, kNone,
+              [this, call, path = request.src()](absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>> located) {
+                hdfs::PathRequestProto directory;
+                directory.set_src(path);
+                if (KindOf(located.status()) == ErrorKind::kIsDirectory) return GetFileInfo(call, directory);
+                if (!located.ok() && !IsMissing(located.status())) return call->Fail(located.status());
+                hdfs::FileStatusResponseProto response;
+                if (located.ok()) {
+                  *response.mutable_fs() = ToHadoopStatus(located->first, "");
+                  *response.mutable_fs()->mutable_locations() = std::move(located->second);
+                }
+                call->Answer(response);
+              });
+}
+
+void HadoopDoor::GetListing(const CallPtr& call, const hdfs::GetListingRequestProto& request) {
+  v1::ListRequest asked;
+  asked.set_path(request.src());
+  asked.set_start_after(request.startafter());
+  Ask(call, parts_.clients, &api::ClientNamenode::List, std::move(asked), [this, call, request](absl::StatusOr<v1::ListResponse> listed) {
+    if (!listed.ok() && !IsMissing(listed.status())) return call->Fail(listed.status());
+    if (!listed.ok()) return call->Answer(hdfs::GetListingResponseProto());
+    // A file is listed as itself, and a directory may hold one file of its own name.
+    const bool may_be_file = listed->entries_size() == 1 && !listed->entries(0).is_directory() && !listed->has_more() &&
+                             listed->entries(0).path() == LastComponent(request.src());
+    if (!may_be_file) return AnswerListing(call, request, *listed, /*is_file=*/false);
+    Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
+        [this, call, request, listed = *std::move(listed)](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+          if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
+          if (!answer.ok()) return call->Answer(hdfs::GetListingResponseProto());
+          AnswerListing(call, request, listed, !answer->status().is_directory());
+        });
+  });
+}
+
+void HadoopDoor::AnswerListing(const CallPtr& call, const hdfs::GetListingRequestProto& request, const v1::ListResponse& listed,
+                               bool is_file) {
+  hdfs::GetListingResponseProto response;
+  hdfs::DirectoryListingProto& listing = *response.mutable_dirlist();
+  // How many more there are is not known without counting; clients only look whether it is none.
+  listing.set_remainingentries(listed.has_more() ? 1 : 0);
+  v1::GetLocationsManyRequest located;
+  std::vector<int> places;
+  for (const v1::FileStatus& entry : listed.entries()) {
+    if (request.needlocation() && !entry.is_directory()) {
+      located.add_paths(is_file ? request.src() : Join(request.src(), entry.path()));
+      places.push_back(listing.partiallisting_size());
+    }
+    *listing.add_partiallisting() = ToHadoopStatus(entry, is_file ? std::string_view() : std::string_view(entry.path()));
+  }
+  if (places.empty()) return call->Answer(response);
+  Ask(call, parts_.clients, &api::ClientNamenode::GetLocationsMany, std::move(located),
+      [this, call, response, places = std::move(places)](const absl::StatusOr<v1::GetLocationsManyResponse>& answer) mutable {
+        if (!answer.ok()) return call->Fail(answer.status());
+        for (size_t i = 0; i < places.size() && i < static_cast<size_t>(answer->entries_size()); ++i) {
+          const v1::GetLocationsManyResponse::Entry& entry = answer->entries(static_cast<int>(i));
+          hdfs::HdfsFileStatusProto& status = *response.mutable_dirlist()->mutable_partiallisting(places[i]);
+          const v1::LocatedBlock* const last = entry.blocks().empty() ? nullptr : &*entry.blocks().rbegin();
+          *status.mutable_locations() = ToLocatedBlocks(entry.status(), entry.blocks(), last, pool_name_);
+        }
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::GetServerDefaults(const CallPtr& call, const hdfs::EmptyProto& request) {
+  static_cast<void>(request);
+  Ask(call, parts_.clients, &api::ClientNamenode::GetServerDefaults, v1::GetServerDefaultsRequest(),
+      [call](const absl::StatusOr<v1::GetServerDefaultsResponse>& answer) {
+        if (!answer.ok()) return call->Fail(answer.status());
+        hdfs::GetServerDefaultsResponseProto response;
+        hdfs::FsServerDefaultsProto& defaults = *response.mutable_serverdefaults();
+        defaults.set_blocksize(answer->block_size_bytes());
+        defaults.set_bytesperchecksum(answer->bytes_per_checksum());
+        defaults.set_writepacketsize(kPacketBytes);
+        defaults.set_replication(answer->replication());
+        defaults.set_filebuffersize(kFileBufferBytes);
+        defaults.set_encryptdatatransfer(false);
+        defaults.set_trashinterval(static_cast<uint64_t>(answer->trash_interval_ms() / 60'000));
+        defaults.set_checksumtype(hdfs::CHECKSUM_CRC32C);
+        defaults.set_keyprovideruri("");
+        defaults.set_policyid(kHotPolicyId);
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::GetContentSummary(const CallPtr& call, const hdfs::PathRequestProto& request) {
+  v1::GetContentSummaryRequest asked;
+  asked.set_path(request.src());
+  Ask(call, parts_.clients, &api::ClientNamenode::GetContentSummary, std::move(asked),
+      [call](const absl::StatusOr<v1::GetContentSummaryResponse>& answer) {
+        if (!answer.ok()) return call->Fail(answer.status());
+        const v1::ContentSummary& summary = answer->summary();
+        hdfs::GetContentSummaryResponseProto response;
+        hdfs::ContentSummaryProto& out = *response.mutable_summary();
+        out.set_length(summary.length_bytes());
+        out.set_filecount(summary.files());
+        out.set_directorycount(summary.directories());
+        out.set_quota(summary.has_namespace_quota() ? static_cast<uint64_t>(summary.namespace_quota()) : kNone);
+        out.set_spaceconsumed(summary.charged_bytes());
+        out.set_spacequota(summary.has_space_quota_bytes() ? static_cast<uint64_t>(summary.space_quota_bytes()) : kNone);
+        out.set_snapshotlength(0);
+        out.set_snapshotfilecount(0);
+        out.set_snapshotdirectorycount(0);
+        out.set_snapshotspaceconsumed(0);
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::GetQuotaUsage(const CallPtr& call, const hdfs::PathRequestProto& request) {
+  v1::GetContentSummaryRequest asked;
+  asked.set_path(request.src());
+  Ask(call, parts_.clients, &api::ClientNamenode::GetContentSummary, std::move(asked),
+      [call](const absl::StatusOr<v1::GetContentSummaryResponse>& answer) {
+        if (!answer.ok()) return call->Fail(answer.status());
+        const v1::ContentSummary& summary = answer->summary();
+        hdfs::GetQuotaUsageResponseProto response;
+        hdfs::QuotaUsageProto& out = *response.mutable_usage();
+        out.set_fileanddirectorycount(summary.files() + summary.directories());
+        out.set_quota(summary.has_namespace_quota() ? static_cast<uint64_t>(summary.namespace_quota()) : kNone);
+        out.set_spaceconsumed(summary.charged_bytes());
+        out.set_spacequota(summary.has_space_quota_bytes() ? static_cast<uint64_t>(summary.space_quota_bytes()) : kNone);
+        call->Answer(response);
+      });
+}
+
+void HadoopDoor::ReportBadBlocks(const CallPtr& call, const hdfs::ReportBadBlocksRequestProto& request) {
+  v1::ReportBadReplicasRequest asked;
+  for (const hdfs::LocatedBlockProto& located : request.blocks()) {
+    for (const std::string& storage : located.storageids()) {
+      v1::ReportBadReplicasRequest::Bad& bad = *asked.add_replicas();
+      *bad.mutable_block() = FromHadoopBlock(located.b());
+      bad.set_storage_uuid(storage);
+    }
+  }
+  AskForNothing(call, &api::ClientNamenode::ReportBadReplicas, std::move(asked));
+}
+
+}  // namespace cairn::namenode
