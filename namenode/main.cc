@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/api/client_namenode.h"
 #include "common/config.h"
 #include "common/daemon/daemon.h"
 #include "common/env/env.h"
 #include "common/env/real_program.h"
+#include "common/hadoop_ipc/server.h"
 #include "common/http/server.h"
 #include "common/log.h"
 #include "common/metrics.h"
@@ -31,6 +33,23 @@ int Format(const NamenodeOptions& options, Env* env) {
   return 0;
 }
 
+// What the port of stock HDFS clients does; shown as long as the result lives.
+std::vector<std::unique_ptr<metrics::Registry::Callback>> ShowHadoopIpc(const ipc::ServerState* state, metrics::Registry* registry) {
+  std::vector<std::unique_ptr<metrics::Registry::Callback>> shown;
+  shown.push_back(registry->NewCallbackGauge("cairn_hadoop_ipc_connections", "Connections of stock HDFS clients.", {},
+                                             [state] { return static_cast<double>(state->connections.load()); }));
+  shown.push_back(registry->NewCallbackGauge("cairn_hadoop_ipc_calls_running", "Calls of stock HDFS clients that are not answered yet.", {},
+                                             [state] { return static_cast<double>(state->calls.load()); }));
+  shown.push_back(registry->NewCallbackCounter("cairn_hadoop_ipc_calls_total", "Calls of stock HDFS clients.", {},
+                                               [state] { return static_cast<double>(state->calls_begun.load()); }));
+  shown.push_back(registry->NewCallbackCounter("cairn_hadoop_ipc_refused_total", "What was refused of stock HDFS clients.",
+                                               {{"what", "calls"}}, [state] { return static_cast<double>(state->refused_calls.load()); }));
+  shown.push_back(registry->NewCallbackCounter("cairn_hadoop_ipc_refused_total", "What was refused of stock HDFS clients.",
+                                               {{"what", "connections"}},
+                                               [state] { return static_cast<double>(state->refused_connections.load()); }));
+  return shown;
+}
+
 int Serve(const DaemonSetup& setup, NamenodeOptions options, Env* env) {
   const Config& config = setup.config;
   options.software_version = CAIRN_VERSION;
@@ -49,17 +68,27 @@ int Serve(const DaemonSetup& setup, NamenodeOptions options, Env* env) {
   const absl::StatusOr<HostPort> grpc_address = grpc.Start();
   if (!grpc_address.ok()) return FailDaemon(kProgram, grpc_address.status());
 
+  HostPort hadoop_bind = *config.GetAddress("dfs.namenode.rpc-address");
+  if (const std::string host = config.GetString("dfs.namenode.rpc-bind-host"); !host.empty()) hadoop_bind.host = host;
+  ipc::ServerOptions hadoop_options;
+  hadoop_options.max_frame_bytes = config.GetBytes("ipc.maximum.data.length");
+  ipc::Server hadoop(hadoop_options, (*namenode)->hadoop_api(), env);
+  const absl::StatusOr<HostPort> hadoop_address = hadoop.Start(hadoop_bind);
+  if (!hadoop_address.ok()) return FailDaemon(kProgram, hadoop_address.status());
+  const auto shown = ShowHadoopIpc(&hadoop.state(), &registry);
+
   http::Server::Options http_options;
   http_options.bind = *config.GetAddress("dfs.namenode.http-address");
   absl::StatusOr<std::unique_ptr<http::Server>> http =
       http::Server::Start(http_options, http::DaemonRoutes(&registry, [&namenode] { return (*namenode)->Ready(); }));
   if (!http.ok()) return FailDaemon(kProgram, http.status());
 
-  log::Info("cluster {} is served: gRPC on {}, HTTP on {}", (*namenode)->cluster_id(), grpc_address->ToString(),
-            (*http)->local().ToString());
+  log::Info("cluster {} is served: gRPC on {}, Hadoop IPC on {}, HTTP on {}", (*namenode)->cluster_id(), grpc_address->ToString(),
+            hadoop_address->ToString(), (*http)->local().ToString());
   const std::string signal = WaitForTermination([&namenode] { (*namenode)->Reconfigure(); });
   log::Info("{}: stopping", signal);
   http->reset();
+  hadoop.Stop();
   grpc.Stop();
   (*namenode)->Stop();
   log::Info("stopped");

@@ -17,6 +17,7 @@
 #include "namenode/frontdoor/caller_resolver.h"
 #include "namenode/frontdoor/client_service.h"
 #include "namenode/frontdoor/group_mapping.h"
+#include "namenode/frontdoor/hadoop_door.h"
 #include "namenode/journal/local_journal.h"
 #include "namenode/lease_monitor.h"
 #include "namenode/limit_watch.h"
@@ -75,6 +76,7 @@ struct Namenode::Parts {
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<Checkpoints> checkpoints;
   std::unique_ptr<AdminService> admin;
+  std::unique_ptr<HadoopDoor> hadoop;
   std::unique_ptr<NamenodeMetrics> metrics;
   std::vector<std::unique_ptr<metrics::Registry::Callback>> gauges;
   Reconfiguration* reconfiguration = nullptr;  // main()'s.
@@ -234,6 +236,15 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
     const ResolvedCaller caller = callers->Resolve(user);
     return caller.superuser || !caller.enforced;
   });
+  HadoopDoor::Parts hadoop;
+  hadoop.clients = parts.clients.get();
+  hadoop.admin = parts.admin.get();
+  hadoop.space = parts.space.get();
+  hadoop.replicas = parts.replicas.get();
+  hadoop.reader = readers.front();
+  hadoop.clock = &env->clock();
+  hadoop.pool_id = parts.directory->pool_id();
+  parts.hadoop = std::make_unique<HadoopDoor>(std::move(hadoop));
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.disk.get(), parts.reclaimer.get(),
                                                     parts.leases.get(), parts.replicas.get(), &store);
   parts.writer->SetObserver([observe = ObserveCommits(
@@ -280,6 +291,7 @@ Namenode::~Namenode() { Stop(); }
 api::ClientNamenode* Namenode::client_api() { return parts_->clients.get(); }
 api::DatanodeNamenode* Namenode::datanode_api() { return parts_->replicas.get(); }
 api::NamenodeAdmin* Namenode::admin_api() { return parts_->admin.get(); }
+ipc::Handler* Namenode::hadoop_api() { return parts_->hadoop.get(); }
 const std::string& Namenode::cluster_id() const { return parts_->directory->cluster_id(); }
 
 void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
@@ -337,6 +349,7 @@ void Namenode::Stop() {
   parts.replica_store_executor.reset();
   parts.replicas_executor.reset();
   parts.writer_executor.reset();
+  parts.hadoop.reset();
   parts.admin.reset();
   parts.checkpoints.reset();
   parts.clients.reset();

@@ -14,11 +14,14 @@
 namespace cairn {
 class Reconfiguration;
 }
+namespace cairn::ipc {
+class Handler;
+}
 
 namespace cairn::namenode {
 
 // A NameNode without its front doors: owns all parts of both planes, and is the one place that says in which order they start and stop.
-// main() puts gRPC and HTTP before it; a simulation calls the api objects directly. The api objects are thread-safe and valid until Stop.
+// main() puts gRPC, Hadoop IPC and HTTP before it; a simulation calls the api objects directly. They are thread-safe and valid until Stop.
 class Namenode {
  public:
   // Opens the directory (formatted before) and starts all parts. Blocks; the error says what is wrong with which directory.
@@ -31,6 +34,7 @@ class Namenode {
   api::ClientNamenode* client_api();
   api::DatanodeNamenode* datanode_api();
   api::NamenodeAdmin* admin_api();
+  ipc::Handler* hadoop_api();  // What stock HDFS clients ask.
 
   // Takes changes of the configuration over from now on. Before the first call; outlives Stop.
   void UseReconfiguration(Reconfiguration* reconfiguration);

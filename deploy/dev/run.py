@@ -37,6 +37,7 @@ def main():
     house.say(f"""
 The cluster '{running.name}' is up:
   {running.address('cairn'):30} native clients and the CLI
+  {running.address('hdfs'):30} stock HDFS clients
   {running.address('http'):30} health, metrics
 Talk to it:  CAIRN_CONF={client.relative_to(house.ROOT)} build/release/client/cairn dfs -ls /
 Its state:   {running.folder.relative_to(house.ROOT)}/ (configuration, logs, data)
