@@ -22,9 +22,9 @@ SANITIZER_ENVIRONMENT = {
 }
 
 
-def tidy():
-    """The house rules and their self-tests."""
-    done = subprocess.run([sys.executable, "-B", "tests/tidy_test.py"], cwd=house.ROOT, stdin=subprocess.DEVNULL,
+def python_tests(file, environment=None):
+    """Runs a file of Python tests; (passed, failed)."""
+    done = subprocess.run([sys.executable, "-B", file], cwd=house.ROOT, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     ran = re.search(r"^Ran (\d+) tests?", done.stdout, re.M)
     total = int(ran.group(1)) if ran else 1
@@ -33,6 +33,18 @@ def tidy():
         failed = max(1, failed)
         print(done.stdout[-8000:], flush=True)
     return total - failed, failed
+
+
+def tidy():
+    """The house rules and their self-tests."""
+    return python_tests("tests/tidy_test.py")
+
+
+def hdfs():
+    """Stock HDFS clients, which come from their registries, on real processes."""
+    if not house.build("release", ["cairn-namenode", "cairn-datanode", "cairn"]):
+        return 0, 1
+    return python_tests("tests/hdfs/hadoop_client_test.py", {"CAIRN_PRESET": "release"})
 
 
 def preset_tests(preset, labels, pattern=None):
@@ -75,6 +87,7 @@ def main():
     parser.add_argument("--preset", choices=house.PRESETS)
     parser.add_argument("--filter", help="regular expression on test names")
     parser.add_argument("--only", action="append", choices=tuple(STAGES))
+    parser.add_argument("--hdfs", action="store_true", help="stock HDFS clients on a cluster of real processes, and nothing else")
     parser.add_argument("--long", action="store_true",
                         help="counts and durations at full size, and an hour of new seeds for each property test: for nights")
     options = parser.parse_args()
@@ -86,6 +99,9 @@ def main():
         preset = options.preset or "release"
         labels = tuple(options.label or LABELS)
         stages = {preset: lambda: preset_tests(preset, labels, options.filter)}
+
+    if options.hdfs:
+        stages = {"hdfs": hdfs}
 
     passed = failed = 0
     figures = []
