@@ -23,7 +23,7 @@ class RequestParser {
   };  // To be sent at once; the handshake goes on.
   struct Ready {
     Caller caller;
-  };               // The context came: calls may follow.
+  };  // The context came: calls may follow.
   struct Ping {};  // Nothing is to be done.
   struct Refused {
     std::string answer;

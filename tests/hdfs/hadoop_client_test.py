@@ -1,5 +1,5 @@
 """Stock HDFS clients on a cluster of real processes: what they write our client reads, what ours writes they read, and both see the same
-names. The clients come from Maven's registry, by name and version, into its usual cache outside this checkout."""
+names. The clients come from Maven's registry and from Debian's packages, by name, into caches outside this checkout."""
 
 import os
 import pathlib
@@ -32,6 +32,21 @@ def class_path():
             if done.returncode == 0 and output.exists():
                 return output.read_text(encoding="utf-8").strip()
     raise AssertionError("the Java client could not be fetched from Maven's registry, in three tries:\n" + done.stdout[-2000:])
+
+
+def go_client():
+    """Debian's hdfs-cli: unpacked, not installed. Three tries, as above."""
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "cairn" / "hdfs-cli"
+    program = folder / "usr" / "bin" / "hdfs"
+    for _ in range(3):
+        if program.exists():
+            return str(program)
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run("apt-get download hdfs-cli && dpkg -x hdfs-cli_*.deb .", shell=True, cwd=folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    if program.exists():
+        return str(program)
+    raise AssertionError("the Go client could not be fetched from Debian's packages, in three tries:\n" + done.stdout[-2000:])
 
 
 class JavaShell:
@@ -72,6 +87,9 @@ class HadoopShell(ClusterTest):
         super().setUp()
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(lambda: subprocess.run(["rm", "-rf", str(self.folder)], check=False))
+        self.start_java()
+
+    def start_java(self):
         self.java = JavaShell(self.jars, {"fs.defaultFS": self.cluster.address("hdfs"), "dfs.blocksize": str(BLOCK)})
         self.addCleanup(self.java.close)
 
@@ -170,7 +188,55 @@ class HadoopShell(ClusterTest):
         self.cluster.start_process("namenode")
         self.cluster.wait_ready("namenode")
         self.until("its DataNodes are back", lambda: re.search(rb"Live datanodes \(3\)", self.cairn("dfsadmin", "-report")))
+        # A client without high availability tries once, on the connection that it had: on HDFS, too.
+        self.start_java()
         self.assertEqual(self.shell("-cat", "/x"), data)
+
+
+class GoClient(ClusterTest):
+    """Debian's hdfs-cli, in Go, beside `cairn dfs`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.program = go_client()
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(lambda: subprocess.run(["rm", "-rf", str(self.folder)], check=False))
+
+    def go(self, *words, code=0):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("HADOOP")}
+        environment["HADOOP_NAMENODE"] = self.cluster.address("hdfs").removeprefix("hdfs://")
+        done = subprocess.run([self.program, *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
+                              check=False)
+        self.assertEqual(done.returncode, code, f"{' '.join(words)}\n{done.stderr.decode(errors='replace')}")
+        return done.stdout if code == 0 else done.stderr.decode(errors="replace")
+
+    def test_files_of_every_size_are_the_same_both_ways(self):
+        self.go("mkdir", "-p", "/go/deep")
+        for size in SIZES:
+            data = generated(size, size)
+            with self.subTest(size=size):
+                local = self.folder / f"f{size}"
+                local.write_bytes(data)
+                self.go("put", str(local), f"/go/f{size}")
+                self.assertEqual(self.cat(f"/go/f{size}"), data)
+                self.put(f"/ours/f{size}", data)
+                self.assertEqual(self.go("cat", f"/ours/f{size}"), data)
+
+    def test_names_move_and_go(self):
+        self.put("/a/x", b"x")
+        self.go("mkdir", "/b")
+        self.go("mv", "/a/x", "/b/y")
+        self.assertEqual(self.go("ls", "/b").split(), [b"y"])
+        self.assertIn("file does not exist", self.go("ls", "/a/x", code=1))
+        self.go("chmod", "600", "/b/y")
+        self.assertTrue(self.go("ls", "-l", "/b/y").startswith(b"-rw-------"))
+        self.go("rm", "-r", "/b")
+        self.assertIn("file is a directory", self.go("rm", "/a", code=1))
+        self.go("rm", "-r", "/a")
+        self.assertEqual(self.go("ls", "/"), b"")
 
 
 if __name__ == "__main__":
