@@ -51,6 +51,11 @@ DatanodeOptions DatanodeOptionsFrom(const Config& config) {
   options.transfer.keep_alive = config.GetDuration("dfs.datanode.socket.reuse.keepalive");
   options.transfer.balance_bytes_per_second = config.GetBytes("dfs.datanode.balance.bandwidthPerSec");
   options.transfer.sync_on_close = config.GetBool("dfs.datanode.synconclose");
+  options.transfer.peers.enabled = config.GetBool("dfs.datanode.peer.stats.enabled");
+  options.transfer.peers.min_peers = static_cast<size_t>(config.GetInt("dfs.datanode.min.outlier.detection.nodes"));
+  options.transfer.peers.min_samples = static_cast<uint32_t>(config.GetInt("dfs.datanode.peer.metrics.min.outlier.detection.samples"));
+  options.transfer.peers.floor = config.GetDuration("dfs.datanode.slowpeer.low.threshold.ms");
+  options.transfer.tell_slow = config.GetBool("dfs.pipeline.slownode");
 
   options.lanes.heartbeat.interval = config.GetDuration("dfs.heartbeat.interval");
   options.lanes.report.gather = config.GetDuration("cairn.datanode.report.gather");
@@ -95,6 +100,7 @@ absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions option
   datanode->StartLanes();
   datanode->metrics_ = std::make_unique<DatanodeMetrics>(registry, datanode->storage_.store.get(), datanode->events_.get(),
                                                          &datanode->transfer_->counters(), datanode->lanes_.get());
+  datanode->metrics_->AddPeers(registry, &datanode->transfer_->peers(), &datanode->slow_, &env->clock());
   return datanode;
 }
 
@@ -165,6 +171,8 @@ void Datanode::StartLanes() {
   callbacks.transfer = [this](v1::CommandDown::Transfer command, CommandLane::TransferDone done) {
     Transfer(std::move(command), std::move(done));
   };
+  callbacks.slow_peers = [this] { return transfer_->peers().Slow(env_->clock().Now()); };
+  callbacks.slow = [this](bool slow) { TakeSlow(slow); };
   callbacks.balance_bandwidth = [this](uint64_t bytes_per_second) { transfer_->SetBalanceBandwidth(bytes_per_second); };
   callbacks.recover = [this](v1::CommandDown::Recover command, CommandLane::RecoverDone done) {
     recoveries_->Recover(std::move(command), std::move(done));
@@ -199,6 +207,14 @@ void Datanode::TakeKeys(std::vector<v1::BlockTokenKey> keys) {
   tokens_->SetKeys(std::move(keys));
   transfer_->SetPool(storage_.identity->Get().pool_id);
   serving_.store(true);
+}
+
+// On the heartbeat's lane alone.
+void Datanode::TakeSlow(bool slow) {
+  transfer_->SetSlow(slow);
+  if (slow_.exchange(slow) == slow) return;
+  if (slow) log::Warning("other DataNodes wait for this one far longer than for each other; dfsadmin -report -slownodes has their words");
+  if (!slow) log::Info("other DataNodes do not find this one slow any more");
 }
 
 void Datanode::Describe(v1::GetDatanodeInfoResponse* info) const {

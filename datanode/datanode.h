@@ -111,6 +111,7 @@ class Datanode {
   void StartLanes();
   void Describe(v1::GetDatanodeInfoResponse* info) const;
   void TakeKeys(std::vector<v1::BlockTokenKey> keys);
+  void TakeSlow(bool slow);
   void Transfer(v1::CommandDown::Transfer command, CommandLane::TransferDone done);
 
   DatanodeOptions options_;
@@ -134,7 +135,8 @@ class Datanode {
   std::unique_ptr<DatanodeMetrics> metrics_;
   metrics::Histogram report_latency_;
   std::atomic<bool> serving_{false};
-  bool stopped_ = false;  // The owner's.
+  std::atomic<bool> slow_{false};  // As the NameNode has it.
+  bool stopped_ = false;           // The owner's.
 };
 
 }  // namespace cairn::datanode

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "common/env/clock.h"
 #include "common/metrics.h"
 #include "datanode/lanes/namenode_lanes.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/storage/event_log.h"
+#include "datanode/transfer/peer_latencies.h"
 #include "datanode/transfer/transfer_context.h"
 
 namespace cairn::datanode {
@@ -17,6 +20,8 @@ class DatanodeMetrics {
  public:
   DatanodeMetrics(metrics::Registry* registry, BlockStore* store, const EventLog* events, const TransferCounters* transfers,
                   const NamenodeLanes* lanes);
+  // How fast other nodes are, and whether they find this one slow. Both outlive this.
+  void AddPeers(metrics::Registry* registry, const PeerLatencies* peers, const std::atomic<bool>* slow, const Clock* clock);
 
  private:
   std::vector<std::unique_ptr<metrics::Registry::Callback>> callbacks_;

@@ -1,5 +1,7 @@
 #include "common/transfer/ops.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,7 +14,10 @@
 namespace cairn::transfer {
 namespace {
 
-constexpr uint32_t kFlagStatusMask = 0xf;  // Bits 0-3 of a flag; the others are statistics we neither send nor use.
+// Of a flag: bits 0-3 are the status, bits 7-8 say whether the node is slow; that it is congested (5-6) we neither say nor hear.
+constexpr uint32_t kFlagStatusMask = 0xf;
+constexpr uint32_t kFlagSlowMask = 0x3 << 7;
+constexpr uint32_t kFlagSlow = 0x2 << 7;
 constexpr std::string_view kBusyPrefix = "BUSY: ";
 
 absl::Status Invalid(std::string message) { return MakeError(ErrorKind::kInvalidArgument, std::move(message)); }
@@ -107,10 +112,13 @@ std::string EncodeAck(const PipelineAck& ack) {
   CAIRN_CHECK(!ack.replies.empty() && ack.replies.size() <= kMaxPipelineNodes, "acknowledgement without a node");
   hdfs::PipelineAckProto proto;
   proto.set_seqno(ack.seqno);
-  for (const hdfs::Status reply : ack.replies) {
-    proto.add_reply(reply);
-    proto.add_flag(static_cast<uint32_t>(reply));
+  for (size_t i = 0; i < ack.replies.size(); ++i) {
+    const uint32_t slow = (ack.slow_nodes >> i & 1) != 0 ? kFlagSlow : 0;
+    proto.add_reply(ack.replies[i]);
+    proto.add_flag(static_cast<uint32_t>(ack.replies[i]) | slow);
   }
+  if (ack.downstream_time > absl::ZeroDuration())
+    proto.set_downstreamacktimenanos(static_cast<uint64_t>(absl::ToInt64Nanoseconds(ack.downstream_time)));
   std::string out = Delimited(proto);
   CAIRN_CHECK(out.size() >= kMinAnswerBytes, "acknowledgement too short for clients that read 5 bytes at once");
   return out;
@@ -135,7 +143,10 @@ absl::StatusOr<PipelineAck> DecodeAck(std::string_view message) {
     if (!hdfs::Status_IsValid(static_cast<int>(flag)))
       return Invalid(fmt::format("acknowledgement of packet {} with status {}", ack.seqno, flag));
     ack.replies.push_back(static_cast<hdfs::Status>(flag));
+    if (proto.flag_size() > 0 && (proto.flag(i) & kFlagSlowMask) == kFlagSlow) ack.slow_nodes |= uint64_t{1} << i;
   }
+  constexpr uint64_t kMostNanoseconds = std::numeric_limits<int64_t>::max();
+  ack.downstream_time = absl::Nanoseconds(std::min(proto.downstreamacktimenanos(), kMostNanoseconds));
   return ack;
 }
 

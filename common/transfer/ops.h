@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cairn/types.pb.h"
 #include "common/env/network.h"
 #include "common/ids.h"
@@ -67,14 +68,19 @@ std::string EncodeFailure(hdfs::Status status, std::string_view first_bad_link, 
 struct PipelineAck {
   int64_t seqno = 0;
   std::vector<hdfs::Status> replies;
+  uint64_t slow_nodes = 0;         // Bit i: the node of replies[i] has been found slow by its peers, and says so.
+  absl::Duration downstream_time;  // What the sender has waited for the nodes behind it, from forwarding the packet on; for statistics.
 
   bool all_success() const;
   // Index of the node to blame, as HDFS's clients choose it: the last in the pipeline that did not succeed.
   std::optional<size_t> bad_node() const;
-  bool operator==(const PipelineAck&) const = default;
+  // How long it took is no part of what it says.
+  bool operator==(const PipelineAck& other) const {
+    return seqno == other.seqno && replies == other.replies && slow_nodes == other.slow_nodes;
+  }
 };
 
-// Delimited, with a flag beside each reply (statistics switched off), and at least 5 bytes.
+// Delimited, with a flag beside each reply (of HDFS's statistics only SLOW), and at least 5 bytes.
 std::string EncodeAck(const PipelineAck& ack);
 // The message without its length. If it has flags, the replies come from them, as in HDFS. kInvalidArgument if it does not parse, has
 // no reply or too many, or if there are not as many flags as replies.

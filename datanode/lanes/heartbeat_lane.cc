@@ -97,6 +97,7 @@ void HeartbeatLane::OnAnswer(absl::StatusOr<v1::HeartbeatResponse> answer) {
   registration_->HearIds(BlockId(answer->next_block_id()), GenerationStamp(answer->next_generation_stamp()));
   registration_->MeetEpoch(Epoch(answer->epoch()));
   if (on_bandwidth_) on_bandwidth_(answer->balancer_bytes_per_second());
+  if (on_slow_) on_slow_(answer->slow());
   if (answer->newest_key_id() != 0) registration_->NeedKey(answer->newest_key_id());
   if (answer->register_again()) registration_->RegisterAgain("a heartbeat's answer asked for it");
 }

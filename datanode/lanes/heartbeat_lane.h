@@ -29,6 +29,8 @@ class HeartbeatLane {
 
   // Before Start: called, on the executor, with each answer's word on the balancer's bandwidth.
   void SetBandwidthObserver(absl::AnyInvocable<void(uint64_t bytes_per_second)> observer) { on_bandwidth_ = std::move(observer); }
+  // The same with each answer's word on whether this node is slow.
+  void SetSlowObserver(absl::AnyInvocable<void(bool slow)> observer) { on_slow_ = std::move(observer); }
   // The first heartbeat leaves at once. Later calls only change the interval (zero: as it is).
   void Start(absl::Duration interval);
   void Close() { mailbox_->Close(); }
@@ -61,6 +63,7 @@ class HeartbeatLane {
   // Of the executor.
   Fill fill_;
   absl::AnyInvocable<void(uint64_t)> on_bandwidth_;
+  absl::AnyInvocable<void(bool)> on_slow_;
   absl::Duration interval_;
   bool started_ = false;
   SteadyTime next_;

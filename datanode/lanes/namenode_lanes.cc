@@ -26,9 +26,12 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
   registration_ = std::make_unique<RegistrationLane>(std::move(options.registration), options.identity, registration_executor_.get(),
                                                      channels.registration, store, node, &fence_, env->NewRandom(),
                                                      std::move(on_registration), watchdog_.get());
-  auto fill = [this, store, events, active_streams = std::move(callbacks.active_streams)](v1::HeartbeatRequest* request) mutable {
+  auto fill = [this, store, events, active_streams = std::move(callbacks.active_streams),
+               slow_peers = std::move(callbacks.slow_peers)](v1::HeartbeatRequest* request) mutable {
     for (v1::StorageStatistics& storage : store->Statistics()) *request->add_storages() = std::move(storage);
     if (active_streams) request->set_active_streams(active_streams());
+    if (slow_peers)
+      for (v1::SlowPeer& peer : slow_peers()) *request->add_slow_peers() = std::move(peer);
     request->set_unacknowledged_events(events->kept());
     request->set_pending_deletion_blocks(store->pending_deletion_blocks());
     request->set_pending_deletion_bytes(store->pending_deletion_bytes());
@@ -40,6 +43,7 @@ NamenodeLanes::NamenodeLanes(Options options, Env* env, Channels channels, Block
   heartbeat_ = std::make_unique<HeartbeatLane>(options.heartbeat, options.identity, heartbeat_executor_.get(), channels.heartbeat,
                                                std::move(fill), registration_.get(), watchdog_.get());
   heartbeat_->SetBandwidthObserver(std::move(callbacks.balance_bandwidth));
+  heartbeat_->SetSlowObserver(std::move(callbacks.slow));
   report_ = std::make_unique<ReportLane>(options.report, options.identity, report_executor_.get(), channels.report, store, events,
                                          env->NewRandom(), registration_.get(), watchdog_.get());
   report_->SetLatencyObserver(std::move(callbacks.report_applied));

@@ -45,7 +45,9 @@ class NamenodeLanes {
     absl::AnyInvocable<void(absl::Status)> refused;
     absl::AnyInvocable<void(absl::Status)> other_cluster;  // This node can only end.
     absl::AnyInvocable<void(uint64_t)> balance_bandwidth;  // Bytes per second; 0: as configured. With each heartbeat's answer.
-    std::function<void(absl::Duration)> report_applied;    // May be empty; see ReportLane::SetLatencyObserver.
+    absl::AnyInvocable<std::vector<v1::SlowPeer>()> slow_peers;
+    absl::AnyInvocable<void(bool)> slow;                 // Whether this node is, by each heartbeat's answer.
+    std::function<void(absl::Duration)> report_applied;  // May be empty; see ReportLane::SetLatencyObserver.
   };
 
   NamenodeLanes(Options options, Env* env, Channels channels, BlockStore* store, NodeIdentity* node, EventLog* events, Callbacks callbacks);

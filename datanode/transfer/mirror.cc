@@ -50,8 +50,7 @@ Mirror::Mirror(const TransferContext* context, Executor* executor, std::string l
       reader_(connection_.get()),
       outgoing_changed_(executor) {}
 
-Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(const TransferContext* context, Executor* executor,
-                                                                hdfs::OpWriteBlockProto op) {
+Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op) {
   const hdfs::DatanodeInfoProto& next = op.targets(0);
   std::string link_name = transfer::LinkName(next);
   const auto nodes = static_cast<size_t>(op.targets_size());
@@ -61,6 +60,7 @@ Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(const TransferCo
   if (!connection.ok()) co_return Annotate(connection.status(), fmt::format("mirror {}", link_name));
 
   std::unique_ptr<Mirror> mirror(new Mirror(context, executor, std::move(link_name), nodes, std::move(*connection)));
+  mirror->latency_ = context->peers.Of(op.targets(0).id().datanodeuuid(), executor->clock().Now());
   const std::string bytes = transfer::EncodeOperation(transfer::Opcode::kWriteBlock, ForNextNode(std::move(op)));
   std::vector<std::span<const char>> parts(1, std::span<const char>(bytes));
   const absl::Status sent = co_await mirror->connection_->Write(std::move(parts), deadline);
@@ -106,8 +106,9 @@ Awaitable<void> Mirror::SendLoop(PacketWindow* window) {
       bytes += parts.back().size();
       last = last || batch.back().packet.header().last_in_block;
     }
-    const SteadyTime deadline = executor_->clock().Now() + context_->options.write_timeout;
-    const absl::Status sent = co_await connection_->Write(std::move(parts), deadline);
+    const SteadyTime now = executor_->clock().Now();
+    for (const Outgoing& outgoing : batch) window->Forwarding(outgoing.number, now);
+    const absl::Status sent = co_await connection_->Write(std::move(parts), now + context_->options.write_timeout);
     if (!sent.ok()) {
       window->DownstreamFailed(Annotate(sent, fmt::format("mirror {}", link_name_)));
       co_return;
@@ -130,13 +131,23 @@ Awaitable<void> Mirror::AckLoop(PacketWindow* window) {
       co_return;
     }
     if (ack->seqno == transfer::kUnknownSeqno) continue;  // Out of band: it restarts soon. Its connection will tell.
-    const absl::Status taken = window->Acknowledged(*ack);
+    const SteadyTime now = executor_->clock().Now();
+    const absl::StatusOr<const PacketWindow::InFlight*> taken = window->Acknowledged(*ack, now);
     if (!taken.ok()) {
-      window->DownstreamFailed(Annotate(taken, fmt::format("mirror {}", link_name_)));
+      window->DownstreamFailed(Annotate(taken.status(), fmt::format("mirror {}", link_name_)));
       co_return;
     }
+    if (*taken != nullptr) Measure(**taken, *ack, now);
     if (!ack->all_success()) co_return;
   }
+}
+
+void Mirror::Measure(const PacketWindow::InFlight& packet, const transfer::PipelineAck& ack, SteadyTime now) {
+  if (latency_ == nullptr || !packet.alone || !ack.all_success()) return;
+  const bool last = packet.header.last_in_block;
+  // A heartbeat touches no disk, and a sync in the middle of a block is neither kind.
+  if (!last && (packet.header.data_length == 0 || packet.header.sync_block)) return;
+  latency_->Note(last ? PeerLatency::Kind::kClose : PeerLatency::Kind::kData, packet.downstream_time - ack.downstream_time, now);
 }
 
 Awaitable<absl::Status> Mirror::ReadTransferAck() {

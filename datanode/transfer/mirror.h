@@ -11,6 +11,7 @@
 #include "common/transfer/ops.h"
 #include "common/transfer/wire_reader.h"
 #include "datanode/transfer/packet_window.h"
+#include "datanode/transfer/peer_latencies.h"
 #include "datanode/transfer/transfer_context.h"
 
 namespace cairn::datanode {
@@ -20,8 +21,7 @@ class Mirror {
  public:
   // Connects to the first target of `op` and sends it the operation, with the remaining targets; does not wait for the answer.
   // UNAVAILABLE naming the node.
-  static Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Open(const TransferContext* context, Executor* executor,
-                                                                 hdfs::OpWriteBlockProto op);
+  static Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op);
 
   // The answer to a set-up. What it says is in it; an error only if there is none.
   Awaitable<absl::StatusOr<hdfs::BlockOpResponseProto>> ReadSetUpAnswer();
@@ -46,6 +46,8 @@ class Mirror {
 
   Mirror(const TransferContext* context, Executor* executor, std::string link_name, size_t nodes, std::unique_ptr<Connection> connection);
   SteadyTime AnswerDeadline() const;
+  // What the acknowledgement of `packet` says of the next node's speed.
+  void Measure(const PacketWindow::InFlight& packet, const transfer::PipelineAck& ack, SteadyTime now);
 
   const TransferContext* const context_;
   Executor* const executor_;
@@ -53,6 +55,7 @@ class Mirror {
   const size_t nodes_;  // This one and those behind it.
   const std::unique_ptr<Connection> connection_;
   transfer::WireReader reader_;
+  std::shared_ptr<PeerLatency> latency_;  // Of the next node; null: not measured.
   std::deque<Outgoing> outgoing_;
   Event outgoing_changed_;
   bool closed_ = false;

@@ -91,6 +91,8 @@ Awaitable<absl::Status> PacketResponder::Run() {
 
     transfer::PipelineAck ack;
     ack.seqno = packet.header.seqno;
+    ack.slow_nodes = packet.slow_downstream << 1 | (context_->tells_slow.load(std::memory_order_relaxed) ? 1 : 0);
+    ack.downstream_time = packet.downstream_time;
     ack.replies.push_back(transfer::WireStatusOf(own));
     ack.replies.insert(ack.replies.end(), replies.begin(), replies.end());
     if (ack.replies.size() > transfer::kMaxPipelineNodes) ack.replies.resize(transfer::kMaxPipelineNodes);

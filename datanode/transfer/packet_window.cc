@@ -61,6 +61,13 @@ void PacketWindow::Written(uint64_t number, absl::Status status) {
   ReleaseIfDone(packet);
 }
 
+void PacketWindow::Forwarding(uint64_t number, SteadyTime now) {
+  InFlight* packet = Find(number);
+  if (packet == nullptr) return;
+  packet->forwarding = now;
+  packet->alone = number == acknowledged_;
+}
+
 void PacketWindow::Forwarded(uint64_t number) {
   InFlight* packet = Find(number);
   if (packet == nullptr) return;
@@ -68,8 +75,8 @@ void PacketWindow::Forwarded(uint64_t number) {
   ReleaseIfDone(packet);
 }
 
-absl::Status PacketWindow::Acknowledged(const transfer::PipelineAck& ack) {
-  if (downstream_ignored_) return absl::OkStatus();
+absl::StatusOr<const PacketWindow::InFlight*> PacketWindow::Acknowledged(const transfer::PipelineAck& ack, SteadyTime now) {
+  if (downstream_ignored_) return nullptr;
   InFlight* packet = Find(acknowledged_);
   if (packet == nullptr)
     return MakeError(ErrorKind::kInvalidArgument, fmt::format("acknowledgement of packet {}, but none is owed", ack.seqno));
@@ -77,9 +84,11 @@ absl::Status PacketWindow::Acknowledged(const transfer::PipelineAck& ack) {
     return MakeError(ErrorKind::kInvalidArgument,
                      fmt::format("acknowledgement of packet {} where {} is next", ack.seqno, packet->header.seqno));
   packet->downstream = ack.replies;
+  packet->slow_downstream = ack.slow_nodes;
+  packet->downstream_time = now - packet->forwarding;
   ++acknowledged_;
   changed_.Set();
-  return absl::OkStatus();
+  return packet;
 }
 
 void PacketWindow::DownstreamFailed(absl::Status why) {

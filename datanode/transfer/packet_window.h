@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/env/wait.h"
 #include "common/transfer/ops.h"
 #include "common/transfer/packet.h"
@@ -32,6 +34,10 @@ class PacketWindow {
     absl::Status own;                                     // Of the write.
     std::optional<std::vector<hdfs::Status>> downstream;  // Replies of the nodes behind us.
     SteadyTime received;
+    SteadyTime forwarding;           // Since when it is on its way to the node downstream.
+    bool alone = false;              // Nothing else of this stream was then.
+    uint64_t slow_downstream = 0;    // Of the nodes behind us, as in PipelineAck.
+    absl::Duration downstream_time;  // From forwarding to the acknowledgement.
   };
 
   static constexpr size_t kMaxPackets = 8192;
@@ -50,9 +56,11 @@ class PacketWindow {
   // The number by which the packet is spoken of afterwards, from 0.
   uint64_t Add(const transfer::Packet& packet, SteadyTime now);
   void Written(uint64_t number, absl::Status status);
+  void Forwarding(uint64_t number, SteadyTime now);
   void Forwarded(uint64_t number);
-  // The reply for the oldest packet that has none. kInvalidArgument if the acknowledgement is for another.
-  absl::Status Acknowledged(const transfer::PipelineAck& ack);
+  // The reply for the oldest packet that has none, which is returned: valid until the next Add or Pop; null if nobody waits for it.
+  // kInvalidArgument if the acknowledgement is for another.
+  absl::StatusOr<const InFlight*> Acknowledged(const transfer::PipelineAck& ack, SteadyTime now);
   // What the nodes downstream say of every packet that they have not acknowledged: nothing good. Packets added later too.
   void DownstreamFailed(absl::Status why);
   // From now on nothing waits for the nodes downstream (they went, and it does not matter), or it never did.

@@ -19,6 +19,7 @@
 #include "common/transfer/ops.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/transfer/balance_pace.h"
+#include "datanode/transfer/peer_latencies.h"
 #include "datanode/transfer/token_verifier.h"
 
 namespace cairn::datanode {
@@ -41,6 +42,8 @@ struct TransferOptions {
   uint64_t block_capacity = 1 << 30;                   // cairn.block.max-size
   uint64_t balance_bytes_per_second = 100 << 20;       // dfs.datanode.balance.bandwidthPerSec
   bool sync_on_close = true;                           // dfs.datanode.synconclose, for writers that do not say.
+  PeerLatencies::Options peers;
+  bool tell_slow = false;  // dfs.pipeline.slownode: acknowledgements say that this node is slow, once the NameNode says so.
 };
 
 // What the transfers of a DataNode have done; for metrics. Monotonic, but for active_streams.
@@ -71,7 +74,8 @@ class ServedPool {
 
 // What every part of a transfer needs. Outlives all of them; all that it points to is thread-safe.
 struct TransferContext {
-  explicit TransferContext(TransferOptions of) : options(std::move(of)), balance_pace(options.balance_bytes_per_second) {}
+  explicit TransferContext(TransferOptions of)
+      : options(std::move(of)), balance_pace(options.balance_bytes_per_second), peers(options.peers) {}
   TransferOptions options;
   BlockStore* store = nullptr;
   Network* network = nullptr;
@@ -79,6 +83,8 @@ struct TransferContext {
   ServedPool pool;
   TransferCounters counters;
   BalancePace balance_pace;
+  PeerLatencies peers;
+  std::atomic<bool> tells_slow = false;
 };
 
 // The block is of our pool (kRetriable while there is none), and the token of `header` is for `stamp` and for one of `modes` (bits of

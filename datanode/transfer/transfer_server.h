@@ -37,6 +37,11 @@ class TransferServer {
   void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second, env_->clock().Now()); }
   const BalancePace& balance_pace() const { return context_.balance_pace; }
 
+  // Whether the NameNode has found this node slow: writers are told, if options.tell_slow says so. From any thread.
+  void SetSlow(bool slow) { context_.tells_slow.store(slow && context_.options.tell_slow, std::memory_order_relaxed); }
+  // How fast the nodes are that this one forwards to.
+  const PeerLatencies& peers() const { return context_.peers; }
+
   // Copies a replica of ours; `done` is called once, on one of our executors. kCancelled after Stop. From any thread.
   void Transfer(TransferRequest request, absl::AnyInvocable<void(absl::Status)> done);
 

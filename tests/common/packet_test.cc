@@ -232,6 +232,41 @@ TEST(Acknowledgement, FlagsMayCarryStatistics) {
   EXPECT_TRUE(ack->all_success());
 }
 
+TEST(Acknowledgement, SaysWhichNodesAreSlowAndWhatTheSenderWaitedForThoseBehindIt) {
+  PipelineAck ack;
+  ack.seqno = 3;
+  ack.replies = {hdfs::SUCCESS, hdfs::SUCCESS, hdfs::ERROR};
+  ack.slow_nodes = 2;
+  ack.downstream_time = absl::Nanoseconds(300);
+  const std::string wire = EncodeAck(ack);
+  // SUCCESS, SLOW = 256.
+  EXPECT_EQ(Hex(wire),
+            "11"
+            "0806100010001001"
+            "18ac02"
+            "220400800201");
+  const absl::StatusOr<PipelineAck> decoded = DecodeAck(std::string_view(wire).substr(1));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, ack);
+  EXPECT_EQ(decoded->downstream_time, absl::Nanoseconds(300));
+  ack.slow_nodes = 0;
+  EXPECT_NE(*decoded, ack);
+  // More than any clock says.
+  const absl::StatusOr<PipelineAck> absurd = DecodeAck(Bytes("0800100018ffffffffffffffffff01"));
+  ASSERT_TRUE(absurd.ok()) << absurd.status();
+  EXPECT_GT(absurd->downstream_time, absl::Hours(24 * 365 * 200));
+}
+
+TEST(Acknowledgement, AsManySlowNodesAsRepliesFit) {
+  PipelineAck ack;
+  ack.replies.assign(kMaxPipelineNodes, hdfs::SUCCESS);
+  ack.slow_nodes = ~uint64_t{0};
+  const std::string wire = EncodeAck(ack);
+  const absl::StatusOr<PipelineAck> decoded = DecodeAck(std::string_view(wire).substr(2));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, ack);
+}
+
 TEST(Acknowledgement, WithoutFlagsIsAccepted) {
   const absl::StatusOr<PipelineAck> ack = DecodeAck(Bytes("08011000"));
   ASSERT_TRUE(ack.ok()) << ack.status();

@@ -22,8 +22,12 @@ std::vector<std::string> FuzzSeeds() {
   cairn::transfer::PipelineAck good;
   good.seqno = 7;
   good.replies = {cairn::hdfs::SUCCESS, cairn::hdfs::SUCCESS, cairn::hdfs::ERROR_CHECKSUM};
+  cairn::transfer::PipelineAck slow = good;
+  slow.slow_nodes = 5;
+  slow.downstream_time = absl::Milliseconds(3);
   cairn::transfer::PipelineAck single;
   single.seqno = -2;
   single.replies = {cairn::hdfs::OOB_RESTART};
-  return {cairn::transfer::EncodeAck(good).substr(1), cairn::transfer::EncodeAck(single).substr(1), std::string("\x08\x01\x10\x00", 4)};
+  return {cairn::transfer::EncodeAck(good).substr(1), cairn::transfer::EncodeAck(slow).substr(1),
+          cairn::transfer::EncodeAck(single).substr(1), std::string("\x08\x01\x10\x00", 4)};
 }
