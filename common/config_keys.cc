@@ -50,6 +50,10 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "Changes that one client may have under way; further ones queue in the client.", "Client"},
     {"dfs.client.socket-timeout", ValueType::kDuration, "60s", "ms", 1, kMost,
      "Silence on a data connection after which it counts as broken.", "Client"},
+    {"dfs.client.mark.slownode.as.badnode.threshold", ValueType::kInt, "10", "", 0, kMost,
+     "A writer goes on without a node that has said of itself in so many packets running that it is slow, while two others are left. 0: "
+     "never. DataNodes say so with dfs.pipeline.slownode.",
+     "Client"},
     {"dfs.client.lease.renew.interval", ValueType::kDuration, "20s", "s", 1, kMost, "How often the leases of open files are renewed.",
      "Client"},
     // NameNode: directories and addresses.

@@ -87,6 +87,7 @@ ClientOptions ClientOptionsOf(const Config& config) {
   options.call_timeout = config.GetDuration("cairn.client.call.timeout");
   options.connect_timeout = config.GetDuration("cairn.client.connect.timeout");
   options.socket_timeout = config.GetDuration("dfs.client.socket-timeout");
+  options.slow_node_threshold = static_cast<int>(config.GetInt("dfs.client.mark.slownode.as.badnode.threshold"));
   options.trash_interval = config.GetDuration("fs.trash.interval");
   options.lease_renew_interval = config.GetDuration("dfs.client.lease.renew.interval");
   return options;

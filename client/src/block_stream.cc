@@ -1,6 +1,7 @@
 #include "client/src/block_stream.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,8 @@ namespace cairn::client {
 namespace {
 
 using hdfs::OpWriteBlockProto;
+
+constexpr size_t kLeastWithoutSlow = 2;  // A writer that waits is better than bytes that one disk has.
 
 // Set when the last owner lets go: also when a task was dropped before it began.
 std::shared_ptr<void> SetWhenReleased(Event* event) {
@@ -193,6 +196,23 @@ void BlockStream::TakeAck(const transfer::PipelineAck& ack) {
   }
   without_progress_ = 0;
   Acknowledge(1);
+  if (finished_) return;
+  const std::optional<size_t> slow = CountSlow(ack.slow_nodes);
+  if (!slow) return;
+  const std::string& host = nodes_[*slow].datanode().transfer().host();
+  Fail(*slow, "SLOW", absl::UnavailableError(fmt::format("{} has said {} times running that it is slow", host, slow_packets_[*slow])));
+}
+
+std::optional<size_t> BlockStream::CountSlow(uint64_t slow_nodes) {
+  const int threshold = file_->core->options().slow_node_threshold;
+  if (threshold <= 0) return std::nullopt;
+  slow_packets_.resize(nodes_.size());
+  std::optional<size_t> slowest;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    slow_packets_[i] = (slow_nodes >> i & 1) != 0 ? slow_packets_[i] + 1 : 0;
+    if (slow_packets_[i] >= threshold && nodes_.size() > kLeastWithoutSlow) slowest = i;
+  }
+  return slowest;
 }
 
 void BlockStream::Acknowledge(size_t count) {
@@ -231,6 +251,7 @@ Awaitable<absl::Status> BlockStream::Recover() {
     const SteadyTime now = file_->scope.executor->clock().Now();
     file_->core->excluded().Add(nodes_[failure_.bad_node].datanode().uuid(), failure_.reason, now);
     nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(failure_.bad_node));
+    slow_packets_.clear();  // Each is to be sure of itself in the new pipeline, too.
     if (nodes_.empty() || ++without_progress_ > kMaxRecoveriesWithoutProgress)
       co_return Annotate(failure_.status, fmt::format("{}: no DataNode of its pipeline is left", Name()));
     ++recoveries_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct FileBeingWritten {
 // The last packet is sent only when all data is acknowledged: so a replica is FINALIZED on one node
 // only if every node has all its bytes, and a loss at that moment is mended by a close recovery
 // (stage 5), which needs no data.
+//
+// A node that says over and over that it is slow is dropped in the same way, as HDFS's clients do, while at least two others are left;
+// what is then missing the NameNode has copied. With none to spare the pipeline stays as slow as it is.
 class BlockStream {
  public:
   static constexpr int kMaxRecoveriesWithoutProgress = 5;
@@ -78,6 +82,8 @@ class BlockStream {
   Awaitable<void> AckLoop(std::shared_ptr<void> ended);
   void TakeAck(const transfer::PipelineAck& ack);
   void Acknowledge(size_t count);  // The oldest `count` of unacked.
+  // Counts how often running nodes have said that they are slow. The one to go on without, if there is one.
+  std::optional<size_t> CountSlow(uint64_t slow_nodes);
   void Fail(size_t bad_node, std::string reason, absl::Status status);
   Awaitable<absl::Status> Recover();
   Awaitable<absl::Status> SetUpSurvivors(bool close_only);
@@ -98,6 +104,7 @@ class BlockStream {
   uint64_t sent_length_ = 0;
   int recoveries_ = 0;
   int without_progress_ = 0;
+  std::vector<int> slow_packets_;  // Of each of nodes_: packets running in whose acknowledgement it said that it is slow.
 };
 
 }  // namespace cairn::client

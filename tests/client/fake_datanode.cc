@@ -188,6 +188,7 @@ Awaitable<absl::Status> FakeDatanode::Write(Connection* connection, transfer::Wi
     transfer::PipelineAck ack;
     ack.seqno = header.seqno;
     ack.replies.push_back(hdfs::SUCCESS);
+    ack.slow_nodes = says_slow ? 1 : 0;
     if (packet->heartbeat()) {
       ++heartbeats;
     } else if (const std::string wrong = Store(id, *packet, chunk); !wrong.empty()) {
@@ -200,10 +201,12 @@ Awaitable<absl::Status> FakeDatanode::Write(Connection* connection, transfer::Wi
       absl::Status down = co_await mirror->Write(std::move(parts), Deadline());
       absl::StatusOr<transfer::PipelineAck> from_mirror = absl::UnavailableError("the mirror is gone");
       if (down.ok()) from_mirror = co_await transfer::ReadAck(mirror_reader.get(), Deadline());
-      if (from_mirror.ok())
+      if (from_mirror.ok()) {
         ack.replies.insert(ack.replies.end(), from_mirror->replies.begin(), from_mirror->replies.end());
-      else
+        ack.slow_nodes |= from_mirror->slow_nodes << 1;
+      } else {
         ack.replies.push_back(hdfs::ERROR);
+      }
     }
     if (header.last_in_block && op.cairnsynconclose()) replicas[id].synced = true;
     if (hold_acks) continue;

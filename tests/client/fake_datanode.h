@@ -42,6 +42,7 @@ class FakeDatanode {
   bool refuse_set_up = false;  // Answers every WRITE_BLOCK with ERROR.
   int die_at_data_packet = 0;  // Dies when the Nth packet with data of a block arrives; 0: never.
   bool die_at_last_packet = false;
+  bool says_slow = false;      // Of itself, in every acknowledgement.
   bool hold_acks = false;      // Reads and stores, acknowledges nothing.
   bool corrupt_reads = false;  // Serves a flipped byte under the right checksums.
   int cut_reads_after = 0;     // Closes a read after so many packets; 0: never.

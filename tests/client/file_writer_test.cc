@@ -133,6 +133,56 @@ TEST(FileWriter, IdleWriterKeepsItsPipelineAndItsLeaseAlive) {
   EXPECT_EQ(cluster.namenode().calls["RenewLease"], renewed);  // Nothing is open any more.
 }
 
+class MeetsASlowNode : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(MeetsASlowNode, WhileStreamingAndGoesOnWithoutIt) {
+  ClientOptions options = ClientCluster::Quick();
+  options.slow_node_threshold = 4;
+  ClientCluster cluster(3, options);
+  cluster.datanode(GetParam()).says_slow = true;
+  const std::string data = Pattern(kBlock);
+  auto writer = cluster.files().Create("/f").value();
+  ASSERT_TRUE(writer->Append(data).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  const auto& block = cluster.namenode().files["/f"].blocks[0];
+  EXPECT_EQ(cluster.namenode().calls["UpdatePipeline"], 1);
+  EXPECT_THAT(block.acknowledged, SizeIs(2));
+  EXPECT_THAT(cluster.Replicas("/f", 0), ::testing::ElementsAre(data, data));
+  // What it acknowledged in time stands.
+  EXPECT_GE(cluster.datanode(GetParam()).replicas[block.block.id()].packets, 4);
+  EXPECT_EQ(cluster.Get("/f").value(), data);
+  EXPECT_THAT(cluster.Complaints(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(FileWriter, MeetsASlowNode, ::testing::Values(0, 1, 2));
+
+TEST(FileWriter, SlowNodesStayWhileTooFewOthersAreLeftOrTheThresholdSaysSo) {
+  ClientOptions options = ClientCluster::Quick();
+  options.slow_node_threshold = 4;
+  for (const size_t nodes : {size_t{1}, size_t{2}}) {
+    ClientCluster cluster(nodes, options);
+    cluster.datanode(0).says_slow = true;
+    ASSERT_TRUE(cluster.Put("/f", Pattern(kBlock)).ok());
+    EXPECT_EQ(cluster.namenode().calls["UpdatePipeline"], 0) << nodes;
+    EXPECT_THAT(cluster.Replicas("/f", 0), SizeIs(nodes));
+  }
+  {
+    ClientCluster cluster(3, options);  // All of them: one goes, two stay.
+    for (size_t i = 0; i < 3; ++i) cluster.datanode(i).says_slow = true;
+    ASSERT_TRUE(cluster.Put("/f", Pattern(kBlock)).ok());
+    EXPECT_EQ(cluster.namenode().calls["UpdatePipeline"], 1);
+    EXPECT_THAT(cluster.Replicas("/f", 0), SizeIs(2));
+  }
+  for (const int threshold : {0, 17}) {  // The block has sixteen packets.
+    options.slow_node_threshold = threshold;
+    ClientCluster cluster(3, options);
+    cluster.datanode(1).says_slow = true;
+    ASSERT_TRUE(cluster.Put("/f", Pattern(kBlock)).ok());
+    EXPECT_EQ(cluster.namenode().calls["UpdatePipeline"], 0) << threshold;
+    EXPECT_THAT(cluster.Replicas("/f", 0), SizeIs(3));
+  }
+}
+
 class LosesANode : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(LosesANode, WhileStreamingAndGoesOnWithTheSurvivors) {

@@ -31,6 +31,7 @@ struct ClientOptions {
   absl::Duration call_timeout = absl::Seconds(30);          // cairn.client.call.timeout: one try of one call.
   absl::Duration connect_timeout = absl::Seconds(5);        // cairn.client.connect.timeout.
   absl::Duration socket_timeout = absl::Seconds(60);        // dfs.client.socket-timeout.
+  int slow_node_threshold = 10;                             // dfs.client.mark.slownode.as.badnode.threshold; 0: never.
   absl::Duration lease_renew_interval = absl::Seconds(20);  // dfs.client.lease.renew.interval.
   absl::Duration trash_interval = absl::ZeroDuration();     // fs.trash.interval; the server's, unless it is 0, goes before it.
   bool verify_checksums = true;
