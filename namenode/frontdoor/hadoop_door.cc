@@ -63,10 +63,9 @@ HadoopDoor::Method HadoopDoor::Constant(const google::protobuf::MessageLite& ans
   return [kept](HadoopDoor*, const CallPtr& call) { call->Answer(*kept); };
 }
 
-HadoopDoor::Method HadoopDoor::Unsupported(std::string what) {
-  return [what = std::move(what)](HadoopDoor*, const CallPtr& call) {
-    call->Fail({kUnsupportedException, fmt::format("{}: {} is not supported", call->call().method, what)});
-  };
+HadoopDoor::Method HadoopDoor::Unsupported(std::string_view what) {
+  return
+      [message = fmt::format("Cairn has no {}.", what)](HadoopDoor*, const CallPtr& call) { call->Fail({kUnsupportedException, message}); };
 }
 
 HadoopDoor::Methods HadoopDoor::AllMethods() {
@@ -174,18 +173,18 @@ HadoopDoor::Methods HadoopDoor::AllMethods() {
   const auto unsupported = [&methods](const char* what, std::initializer_list<const char*> names) {
     for (const char* name : names) methods.emplace(name, Unsupported(what));
   };
-  unsupported("a symbolic link", {"createSymlink", "getLinkTarget"});
-  unsupported("a delegation token", {"renewDelegationToken", "cancelDelegationToken"});
-  unsupported("a snapshot", {"createSnapshot", "deleteSnapshot", "renameSnapshot", "allowSnapshot", "disallowSnapshot",
-                             "getSnapshotListing", "getSnapshotDiffReport", "getSnapshotDiffReportListing"});
-  unsupported("an encryption zone", {"createEncryptionZone", "reencryptEncryptionZone"});
-  unsupported("a cache directive",
+  unsupported("symbolic links", {"createSymlink", "getLinkTarget"});
+  unsupported("delegation tokens", {"renewDelegationToken", "cancelDelegationToken"});
+  unsupported("snapshots", {"createSnapshot", "deleteSnapshot", "renameSnapshot", "allowSnapshot", "disallowSnapshot", "getSnapshotListing",
+                            "getSnapshotDiffReport", "getSnapshotDiffReportListing"});
+  unsupported("encryption zones", {"createEncryptionZone", "reencryptEncryptionZone"});
+  unsupported("cache directives",
               {"addCacheDirective", "modifyCacheDirective", "removeCacheDirective", "addCachePool", "modifyCachePool", "removeCachePool"});
   unsupported("erasure coding",
               {"setErasureCodingPolicy", "unsetErasureCodingPolicy", "getECTopologyResultForPolicies", "addErasureCodingPolicies",
                "removeErasureCodingPolicy", "enableErasureCodingPolicy", "disableErasureCodingPolicy"});
-  unsupported("this", {"satisfyStoragePolicy", "restoreFailedStorage", "finalizeUpgrade", "getCurrentEditLogTxid", "getEditsFromTxid",
-                       "getBatchedListing", "listOpenFiles", "listCorruptFileBlocks", "metaSave", "rollEdits"});
+  unsupported("such call", {"satisfyStoragePolicy", "restoreFailedStorage", "finalizeUpgrade", "getCurrentEditLogTxid", "getEditsFromTxid",
+                            "getBatchedListing", "listOpenFiles", "listCorruptFileBlocks", "metaSave", "rollEdits"});
   return methods;
 }
 

@@ -53,7 +53,7 @@ class HadoopDoor : public ipc::Handler {
   template <class Request>
   static Method By(void (HadoopDoor::*handle)(const CallPtr&, const Request&));
   static Method Constant(const google::protobuf::MessageLite& answer);
-  static Method Unsupported(std::string what);
+  static Method Unsupported(std::string_view what);  // "Cairn has no <what>."
   static Methods AllMethods();
 
   // --- how the native calls are made; in hadoop_native_calls.h ---

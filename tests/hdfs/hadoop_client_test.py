@@ -173,6 +173,15 @@ class HadoopShell(ClusterTest):
         self.shell("-appendToFile", self.local("new", b"new"), "/new")
         self.assertEqual(self.cat("/new"), b"new")
 
+    def test_a_file_is_cut_where_it_was_told(self):
+        data = generated(BLOCK + 1000, 4)
+        self.shell("-put", self.local("x", data), "/x")
+        self.shell("-truncate", "-w", "1000", "/x")  # Inside a block, which is recovered first.
+        self.assertEqual(self.cat("/x"), data[:1000])
+        self.shell("-appendToFile", self.local("y", b"more"), "/x")
+        self.assertEqual(self.shell("-cat", "/x"), data[:1000] + b"more")
+        self.assertIn("Cairn has no snapshots", self.shell("-createSnapshot", "/", code=1))
+
     def test_a_writer_survives_the_loss_of_a_datanode(self):
         data = generated(8 * BLOCK + 5, 9)
         self.shell("-put", self.local("before", data), "/before")

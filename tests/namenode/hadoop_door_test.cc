@@ -353,6 +353,7 @@ TEST_F(HadoopDoorTest, ServerDefaultsTellClientsTheChecksumThatIsStored) {
 
 TEST_F(HadoopDoorTest, WhatCairnDoesNotHaveIsSaidSo) {
   EXPECT_EQ(ExceptionOf("createSnapshot", hdfs::EmptyProto()), "UnsupportedOperationException");
+  EXPECT_EQ(std::get<ipc::Failure>(Send("createSymlink", hdfs::EmptyProto())).message, "Cairn has no symbolic links.");
   EXPECT_EQ(ExceptionOf("setAcl", Path("/")), "AclException");
   EXPECT_EQ(ExceptionOf("addErasureCodingPolicies", hdfs::EmptyProto()), "UnsupportedOperationException");
   // Nothing where clients take nothing for an answer.
