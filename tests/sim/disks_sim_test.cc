@@ -1,5 +1,6 @@
 // Disks that rot, and disks that are away for a while, under a whole cluster.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,46 @@ TEST(DisksSim, DiskThatIsAwayForAMinuteLosesNotEvenLastCopies) {
   EXPECT_EQ(removals, 0);
   EXPECT_EQ(cluster.datanode(0)->store().Statistics()[0].state(), v1::HEALTHY);
   EXPECT_EQ(cluster.Report().missing_blocks(), 0u);
+}
+
+// All files of a machine, while none of its processes runs.
+void Wipe(LocalFileSystem* files, const std::string& path) {
+  const absl::StatusOr<std::vector<std::string>> names = files->List(path);
+  if (names.ok()) {
+    for (const std::string& name : *names) Wipe(files, path + "/" + name);
+  }
+  IgnoreError(files->Remove(path), "a directory above it may be a root");
+}
+
+TEST(DisksSim, NodeWhoseOnlyVolumeWasWipedTakesItsOldPlace) {
+  SimCluster cluster({.seed = 4, .datanodes = 3});
+  Workload workload(&cluster);
+  for (int i = 0; i < 4; ++i) workload.Write(fmt::format("/f{}", i), 900'000);
+  ASSERT_TRUE(workload.WaitForAll(absl::Minutes(5)));
+  ASSERT_TRUE(cluster.Settle(absl::Minutes(5)));
+  const auto uuid = [&cluster] { return cluster.datanode(1)->store().Statistics()[0].storage_uuid(); };
+  const std::string before = uuid();
+  cluster.KillDatanode(1, absl::Seconds(5));
+  // As soon as it has ended; it comes back to an empty disk.
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.datanode(1) == nullptr; }, absl::Seconds(4)));
+  const std::unique_ptr<LocalFileSystem> files = cluster.datanode_machine(1)->disk().NewView(std::make_shared<const bool>(true));
+  Wipe(files.get(), "/data");
+  ASSERT_FALSE(*files->Exists("/data/VERSION"));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.AllUp() && cluster.datanode(1)->Ready().ok(); }, absl::Minutes(2)));
+  EXPECT_NE(uuid(), before);
+  ASSERT_TRUE(cluster.Settle(absl::Minutes(5)));
+  const v1::ClusterReportResponse report = cluster.Report();
+  EXPECT_EQ(report.datanodes_size(), 3);
+  for (const v1::DatanodeReport& node : report.datanodes()) {
+    EXPECT_EQ(node.state(), v1::LIVE) << node.ShortDebugString();
+    EXPECT_EQ(node.storages_size(), 1);
+  }
+  EXPECT_EQ(report.under_replicated_blocks(), 0u);
+  EXPECT_EQ(report.missing_blocks(), 0u);
+  for (int i = 0; i < 4; ++i) {
+    for (const uint64_t block : BlocksOf(&cluster, fmt::format("/f{}", i))) EXPECT_EQ(cluster.FinalizedReplicas(block), 3u);
+  }
+  EXPECT_THAT(CheckFiles(&cluster, &workload), IsEmpty());
 }
 
 TEST(DisksSim, NodeThatTheNamenodeDoesNotHearIsNotReady) {
