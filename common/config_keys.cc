@@ -86,6 +86,13 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     // NameNode: nodes and blocks.
     {"dfs.namenode.replication.min", ValueType::kInt, "1", "", 1, 512,
      "Acknowledged replicas that a block needs before its file can be closed.", "NameNode: nodes and blocks"},
+    {"dfs.namenode.block-placement-policy.exclude-slow-nodes.enabled", ValueType::kBool, "true", "", 0, kMost,
+     "Whether nodes that others find slow are chosen for blocks, and read, only when nothing else is left (HDFS: false, and never then).",
+     "NameNode: nodes and blocks", true},
+    {"dfs.namenode.max.slowpeer.collect.nodes", ValueType::kInt, "5", "", 0, 100000,
+     "So many nodes are held slow at most, and no more than a quarter of those that live, or one.", "NameNode: nodes and blocks", true},
+    {"cairn.namenode.slow-node.reporters", ValueType::kInt, "2", "", 1, 1000, "So many others have to find a node slow.",
+     "NameNode: nodes and blocks", true},
     {"dfs.heartbeat.interval", ValueType::kDuration, "3s", "s", 100, kMost, "How often a DataNode says that it lives.",
      "NameNode: nodes and blocks"},
     {"dfs.namenode.stale.datanode.interval", ValueType::kDuration, "15s", "ms", 100, kMost,

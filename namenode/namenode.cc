@@ -304,6 +304,7 @@ void Namenode::UseReconfiguration(Reconfiguration* reconfiguration) {
     parts->trash->Reload(TrashOptionsOf(options));
     parts->writer->SetGather(options.writer.gather);
     parts->disk->SetReserved(options.disk.reserved_bytes);
+    parts->replicas->SetSlowNodes(options.replicas.slow_nodes);
     if (const auto level = log::LevelFromName(config.GetString("cairn.log.level"))) log::SetLevel(*level);
   });
 }

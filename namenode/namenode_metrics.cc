@@ -1,5 +1,6 @@
 #include "namenode/namenode_metrics.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -109,6 +110,11 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
       return count;
     });
   }
+  gauge("cairn_datanodes_slow", "DataNodes that others find slow.", {}, [replicas] {
+    v1::ClusterReportResponse report;
+    replicas->FillReport(&report);
+    return std::count_if(report.datanodes().begin(), report.datanodes().end(), [](const auto& node) { return node.slow(); });
+  });
   counter("cairn_namespace_tombstones_skipped_total", "Deleted rows that scans of the namespace had to step over.", {},
           [store] { return store->tombstones_skipped(); });
   gauge("cairn_inodes", "Files and directories, an estimate.", {}, [store] { return store->EstimatedRows(Family::kInode); });

@@ -29,6 +29,9 @@ NamenodeOptions NamenodeOptionsFrom(const Config& config) {
   options.safe_mode.extension = config.GetDuration("dfs.namenode.safemode.extension");
   options.replicas.balancer_bytes_per_second = config.GetBytes("dfs.datanode.balance.bandwidthPerSec");
   options.replicas.balancer_moves_per_node = static_cast<size_t>(config.GetInt("dfs.datanode.balance.max.concurrent.moves"));
+  options.replicas.slow_nodes.avoid = config.GetBool("dfs.namenode.block-placement-policy.exclude-slow-nodes.enabled");
+  options.replicas.slow_nodes.most = static_cast<size_t>(config.GetInt("dfs.namenode.max.slowpeer.collect.nodes"));
+  options.replicas.slow_nodes.reporters = static_cast<size_t>(config.GetInt("cairn.namenode.slow-node.reporters"));
   options.racks_file = config.GetString("net.topology.table.file.name");
   options.hosts_file = config.GetString("dfs.hosts");
   options.exclude_file = config.GetString("dfs.hosts.exclude");

@@ -36,6 +36,19 @@ std::string BytesLine(const std::string& name, uint64_t bytes) { return fmt::for
 // As java.util.Date prints itself, which is what HDFS's report shows.
 std::string DateText(absl::Time time) { return absl::FormatTime("%a %b %d %H:%M:%S UTC %Y", time, absl::UTCTimeZone()); }
 
+// What others say of its speed, also if they are too few for it to count as slow.
+std::string SpeedText(const v1::DatanodeReport& node) {
+  if (!node.slow() && node.found_slow().empty()) return "";
+  std::string text = node.slow() ? "Slow: yes\n" : "Slow: no, too few find it so\n";
+  for (const v1::DatanodeReport::FoundSlow& found : node.found_slow()) {
+    const auto milliseconds = [](uint64_t us) { return static_cast<double>(us) / 1000; };
+    text += fmt::format("Found slow by {}: {:.1f} ms for {} of a block, where the median of its peers is {:.1f} ms\n", found.by(),
+                        milliseconds(found.what().latency_us()), found.what().at_close() ? "the last packet" : "a packet",
+                        milliseconds(found.what().peers_latency_us()));
+  }
+  return text;
+}
+
 std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   Space space;
   Add(&space, node);
@@ -71,6 +84,7 @@ std::string NodeText(const v1::DatanodeReport& node, absl::Time now) {
   if (node.maintenance_until_ms() != 0)
     text += fmt::format("Maintenance until: {}\n", DateText(absl::FromUnixMillis(node.maintenance_until_ms())));
   if (node.not_allowed()) text += "Not in dfs.hosts\n";
+  text += SpeedText(node);
   return text + "\n\n";
 }
 
@@ -89,13 +103,14 @@ std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, 
   Space total;
   std::vector<const v1::DatanodeReport*> living;
   std::vector<const v1::DatanodeReport*> gone;
-  std::vector<const v1::DatanodeReport*> draining, entering, maintained;
+  std::vector<const v1::DatanodeReport*> draining, entering, maintained, slow;
   for (const v1::DatanodeReport& node : report.datanodes()) {
     (node.state() == v1::DEAD ? gone : living).push_back(&node);
     if (node.state() != v1::DEAD) Add(&total, node);
     if (node.admin_state() == v1::DECOMMISSIONING) draining.push_back(&node);
     if (node.admin_state() == v1::ENTERING_MAINTENANCE) entering.push_back(&node);
     if (node.admin_state() == v1::IN_MAINTENANCE) maintained.push_back(&node);
+    if (node.slow()) slow.push_back(&node);
   }
   std::string text;
   text += BytesLine("Configured Capacity", total.capacity);
@@ -121,8 +136,8 @@ std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, 
   text += reasons.empty() ? "\n" : fmt::format(" ({})\n", fmt::join(reasons, ", "));
   text += fmt::format("Standard deviation of DFS Used% over the live nodes: {:.2f}\n", report.used_ratio_deviation() * 100);
   text += "\n-------------------------------------------------\n";
-  const bool all =
-      !(sections.live || sections.dead || sections.decommissioning || sections.entering_maintenance || sections.in_maintenance);
+  const bool all = !(sections.live || sections.dead || sections.decommissioning || sections.entering_maintenance ||
+                     sections.in_maintenance || sections.slow);
   const auto section = [&text, now](const char* name, const std::vector<const v1::DatanodeReport*>& nodes) {
     text += fmt::format("{} datanodes ({}):\n\n", name, nodes.size());
     for (const v1::DatanodeReport* node : nodes) text += NodeText(*node, now);
@@ -135,6 +150,7 @@ std::string ReportText(const v1::ClusterReportResponse& report, absl::Time now, 
   wanted(sections.decommissioning, "Decommissioning", draining);
   wanted(sections.entering_maintenance, "Entering maintenance", entering);
   wanted(sections.in_maintenance, "In maintenance", maintained);
+  wanted(sections.slow, "Slow", slow);
   return text;
 }
 

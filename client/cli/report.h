@@ -14,6 +14,7 @@ struct ReportSections {
   bool decommissioning = false;
   bool entering_maintenance = false;
   bool in_maintenance = false;
+  bool slow = false;
 };
 
 // A message for programs: one JSON object, names as in the protocol, every field there; 64-bit numbers are strings, as protobuf has it.

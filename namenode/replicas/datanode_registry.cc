@@ -34,7 +34,8 @@ v1::StorageState Worse(v1::StorageState reported, v1::StorageState beaten) {
 
 }  // namespace
 
-DatanodeRegistry::DatanodeRegistry(Options options, const Clock* clock) : options_(std::move(options)), clock_(clock) {}
+DatanodeRegistry::DatanodeRegistry(Options options, const Clock* clock)
+    : options_(std::move(options)), clock_(clock), slow_nodes_(options_.slow_nodes) {}
 
 v1::NodeState DatanodeRegistry::StateOf(const Node& node) const {
   if (node.incarnation.value() == 0 || !node.allowed) return v1::DEAD;  // Not here yet, or not to be.
@@ -115,6 +116,8 @@ absl::StatusOr<DatanodeRegistry::Registered> DatanodeRegistry::Register(const v1
   node.allowed = true;
   if (node.incarnation != Incarnation(request.incarnation())) {
     result.new_incarnation = true;
+    if (node.incarnation.value() != 0) slow_nodes_.Restarted(uuid, clock_->Now());
+    node.slow = false;
     std::erase(node.superseded, Incarnation(request.incarnation()));
     if (node.incarnation.value() != 0) node.superseded.push_back(node.incarnation);
     if (node.superseded.size() > kSupersededKept) node.superseded.erase(node.superseded.begin());
@@ -175,8 +178,10 @@ absl::Status DatanodeRegistry::Heartbeat(const v1::HeartbeatRequest& request, bo
       storage->second.statistics = statistics;
     }
   }
+  slow_nodes_.Heard(request.datanode_uuid(), request.slow_peers(), node->heard);
   node->last = request;
   node->last.clear_storages();
+  node->last.clear_slow_peers();
   return absl::OkStatus();
 }
 
@@ -230,6 +235,7 @@ DatanodeRegistry::Changes DatanodeRegistry::Sweep() {
     if (state != v1::DEAD && node.swept == v1::DEAD) changes.returned.push_back(uuid);
     node.swept = state;
   }
+  JudgeSpeed();
   return changes;
 }
 
@@ -268,7 +274,8 @@ std::optional<StorageHealth> DatanodeRegistry::HealthOf(StorageNumber number, st
                        storage.floor,
                        !client_host.empty() && node.info.transfer().host() == client_host,
                        !client_rack.empty() && node.info.rack() == client_rack,
-                       node.admin.state() != v1::NODE_NORMAL};
+                       node.admin.state() != v1::NODE_NORMAL,
+                       Avoided(node)};
 }
 
 std::optional<v1::StorageLocation> DatanodeRegistry::LocationOf(StorageNumber number) const {
@@ -331,6 +338,7 @@ std::vector<PlacementNode> DatanodeRegistry::PlacementNodes() const {
     candidate.rack = node.info.rack();
     candidate.state = StateOf(node);
     candidate.admin = node.admin.state();
+    candidate.slow = Avoided(node);
     candidate.active_streams = node.last.active_streams() + node.chosen;
     for (const auto& [storage_uuid, storage] : node.storages) {
       if (Worse(storage.reported, storage.statistics.state()) != v1::HEALTHY) continue;
@@ -374,6 +382,7 @@ void DatanodeRegistry::FillReport(v1::ClusterReportResponse* report) const {
     entry.set_admin_since_ms(node.admin.since_ms());
     entry.set_maintenance_until_ms(node.admin.until_ms());
     entry.set_not_allowed(!node.allowed);
+    FillSpeed(uuid, node, &entry);
     entry.set_walk_is_due(StateOf(node) != v1::DEAD && HasToWalk(node));
     nodes.push_back(std::move(entry));
   }

@@ -22,6 +22,7 @@
 #include "namenode/replicas/host_list.h"
 #include "namenode/replicas/placement_policy.h"
 #include "namenode/replicas/rack_table.h"
+#include "namenode/replicas/slow_nodes.h"
 #include "namenode/store/replica_store.h"
 
 namespace cairn::namenode {
@@ -50,6 +51,7 @@ struct StorageHealth {
   bool is_on_host = false;  // Of the client.
   bool is_on_rack = false;
   bool leaves = false;  // It is drained or in maintenance.
+  bool slow = false;    // And to be avoided for it.
 };
 
 // host:port of its data transfer: what operators and refusals call a DataNode.
@@ -76,6 +78,7 @@ class DatanodeRegistry {
     Epoch epoch;
     absl::Duration stale_after = absl::Seconds(15);
     absl::Duration dead_after = absl::Seconds(60);
+    SlowNodes::Options slow_nodes;
   };
   DatanodeRegistry(Options options, const Clock* clock);  // `clock` outlives this.
 
@@ -125,6 +128,10 @@ class DatanodeRegistry {
   bool MayHoldMore(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
   // It is here, and all that its healthy volumes have has been heard of; or nobody waits for it: it is let go, or its place is taken.
   bool HasReported(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // --- Which nodes are slow, as of the last Sweep; see slow_nodes.h. In registry_speed.cc.
+  void SetSlowNodes(const SlowNodes::Options& options) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsSlow(const std::string& uuid) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Nodes that died or came back since the last call.
   struct Changes {
@@ -183,6 +190,7 @@ class DatanodeRegistry {
     std::map<std::string, Storage> storages;
     v1::NodeAdminRecord admin;
     bool allowed = true;
+    bool slow = false;
   };
 
   v1::NodeState StateOf(const Node& node) const;
@@ -193,6 +201,9 @@ class DatanodeRegistry {
   // Uuids of other nodes with this address.
   std::vector<std::string> OthersAt(const std::string& uuid, const v1::DatanodeInfo& info) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Erase(const std::string& uuid, std::vector<StorageNumber>* storages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void JudgeSpeed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Avoided(const Node& node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return node.slow && slow_nodes_.avoid(); }
+  void FillSpeed(const std::string& uuid, const Node& node, v1::DatanodeReport* report) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   const Clock* const clock_;
@@ -209,6 +220,7 @@ class DatanodeRegistry {
   absl::btree_map<StorageNumber, Owner> owners_ ABSL_GUARDED_BY(mu_);
   absl::btree_map<std::string, StorageNumber> numbers_ ABSL_GUARDED_BY(mu_);  // By storage uuid.
   std::set<std::string> replaced_ ABSL_GUARDED_BY(mu_);                       // Uuids whose place others have taken.
+  SlowNodes slow_nodes_ ABSL_GUARDED_BY(mu_);
   mutable size_t rack_count_ ABSL_GUARDED_BY(mu_) = 0;
   mutable bool racks_are_known_ ABSL_GUARDED_BY(mu_) = true;
   mutable SteadyTime rack_count_holds_until_ ABSL_GUARDED_BY(mu_);

@@ -190,7 +190,8 @@ absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<Placemen
   std::vector<std::string> racks = RacksOfHolders(nodes, request);  // And of the targets so far.
   while (targets.size() < request.replication && !choices.empty()) {
     const auto live = [](const Choice& choice) { return choice.node->state == v1::LIVE; };
-    const auto local = [&](const Choice& choice) { return live(choice) && !choice.full() && choice.node->host == request.client_host; };
+    const auto quick = [&](const Choice& choice) { return live(choice) && !choice.node->slow; };
+    const auto local = [&](const Choice& choice) { return quick(choice) && !choice.full() && choice.node->host == request.client_host; };
     const auto on_wanted_rack = [&](const Choice& choice) {
       if (!live(choice)) return false;
       if (racks.size() == 1) return choice.node->rack != racks[0];
@@ -199,7 +200,11 @@ absl::StatusOr<std::vector<StorageNumber>> PlaceBlock(const std::vector<Placemen
     };
     auto drawn = choices.end();
     if (targets.empty() && !request.client_host.empty()) drawn = Draw(choices, random, local);
-    if (drawn == choices.end()) drawn = DrawRoomy(choices, random, on_wanted_rack);
+    const auto quick_on_wanted_rack = [&](const Choice& choice) { return quick(choice) && on_wanted_rack(choice); };
+    if (drawn == choices.end()) drawn = DrawRoomy(choices, random, quick_on_wanted_rack);
+    // A second rack goes before speed; the third copy's is a matter of taste.
+    if (drawn == choices.end() && racks.size() == 1) drawn = DrawRoomy(choices, random, on_wanted_rack);
+    if (drawn == choices.end()) drawn = DrawRoomy(choices, random, quick);
     if (drawn == choices.end()) drawn = DrawRoomy(choices, random, live);
     if (drawn == choices.end()) drawn = DrawRoomy(choices, random, [](const Choice&) { return true; });
     targets.push_back(DrawStorage(*drawn, random));

@@ -30,6 +30,7 @@ struct PlacementNode {
   v1::NodeAdminState admin = v1::NODE_NORMAL;  // Only a normal one takes blocks.
   uint32_t active_streams = 0;
   bool busy = false;              // Has all the repairs it may have.
+  bool slow = false;              // As others find: chosen second.
   std::vector<Storage> storages;  // The healthy ones.
 };
 
@@ -53,6 +54,7 @@ using RejectionCounts = std::array<uint64_t, kRejections>;
 // third on the second's rack, all others anywhere; among equals by chance, weighted by free space over active
 // streams; one copy a node; a stale node only when no live one is left. Where racks leave no choice, racks
 // give way. Copies that are there already count as placed, so that a repair brings a block to a second rack.
+// A slow node, be it the writer's own, is taken only where no other is: on the rack that makes the second, or at all.
 //
 // A volume of which less than a tenth is free is taken only if no other on the same terms of rack fits; among such, only those that have
 // nearly as much free as the emptiest of them.

@@ -178,6 +178,7 @@ void DatanodeRegistry::Erase(const std::string& uuid, std::vector<StorageNumber>
     numbers_.erase(storage_uuid);
   }
   nodes_.erase(found);
+  slow_nodes_.Forget(uuid);
   replaced_.insert(uuid);
 }
 

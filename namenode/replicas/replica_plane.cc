@@ -38,6 +38,7 @@ DatanodeRegistry::Options RegistryOptions(const ReplicaPlane::Options& options, 
   result.epoch = identity.epoch;
   result.stale_after = options.stale_after;
   result.dead_after = options.dead_after;
+  result.slow_nodes = options.slow_nodes;
   return result;
 }
 
@@ -309,6 +310,7 @@ void Core::Heartbeat(const v1::HeartbeatRequest& request, api::Done<v1::Heartbea
   response.set_register_again(new_storages);
   response.set_newest_key_id(newest_key_);
   response.set_balancer_bytes_per_second(blocks_->balancer_bandwidth());
+  response.set_slow(registry_.IsSlow(request.datanode_uuid()));
   done(std::move(response));
 }
 
@@ -505,19 +507,16 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
   void Heartbeat(api::CallContext, v1::HeartbeatRequest request, api::Done<v1::HeartbeatResponse> done) override {
     core_->Heartbeat(request, std::move(done));
   }
-  void CommitBlockRecovery(api::CallContext context, v1::CommitBlockRecoveryRequest request,
+  void CommitBlockRecovery(api::CallContext, v1::CommitBlockRecoveryRequest request,
                            api::Done<v1::CommitBlockRecoveryResponse> done) override {
-    static_cast<void>(context);
     core_->CommitBlockRecovery(request, std::move(done));
   }
-  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext context,
+  std::shared_ptr<api::MessageSink<v1::ReportUp>> Reports(api::CallContext,
                                                           std::shared_ptr<api::MessageHandler<v1::ReportDown>> handler) override {
-    static_cast<void>(context);
     return core_->Reports(std::move(handler));
   }
-  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext context,
+  std::shared_ptr<api::MessageSink<v1::CommandUp>> Commands(api::CallContext,
                                                             std::shared_ptr<api::MessageHandler<v1::CommandDown>> handler) override {
-    static_cast<void>(context);
     return core_->Commands(std::move(handler));
   }
   absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) override { return core_->ChooseTargets(request); }
@@ -545,6 +544,7 @@ class ReplicaPlaneImpl final : public ReplicaPlane {
     core_->life().Set(request, std::move(done));
   }
   void SetRacks(std::shared_ptr<const RackTable> racks) override { core_->SetRacks(std::move(racks)); }
+  void SetSlowNodes(const SlowNodes::Options& options) override { core_->registry().SetSlowNodes(options); }
   Arrival arrival() const override { return core_->arrival(); }
   RejectionCounts placement_rejections() const override { return core_->rejections(); }
   void SetSafeMode(bool on) override { core_->SetSafeMode(on); }

@@ -16,6 +16,7 @@
 #include "namenode/replicas/host_list.h"
 #include "namenode/replicas/placement_policy.h"
 #include "namenode/replicas/rack_table.h"
+#include "namenode/replicas/slow_nodes.h"
 #include "namenode/store/replica_store.h"
 #include "namenode/store/views.h"
 
@@ -83,6 +84,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
     size_t balancer_moves_per_node = 4;                // At once, unless a run says otherwise.
     // Hears the host of each DataNode that registers. May be null; must be quick.
     std::function<void(const std::string& host)> on_host;
+    SlowNodes::Options slow_nodes;
     bool keep_unknown_replicas = false;  // Replicas of unknown blocks are not garbage: see OnRolledBack.
   };
 
@@ -139,7 +141,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
   // success: the block is repaired later.
   virtual absl::StatusOr<std::vector<StorageNumber>> ChooseTargets(const TargetRequest& request) = 0;
 
-  // Where a block can be read (sorted: live first, then stale; near client_host first), or, for a block under
+  // Where a block can be read (sorted: live first, then slow, then stale; near client_host first), or, for a block under
   // construction, its expected pipeline in order. `retry` is set when there is none now but a walk that could
   // find one is due.
   struct Locations {
@@ -179,6 +181,7 @@ class ReplicaPlane : public api::DatanodeNamenode {
   virtual void SetRacks(std::shared_ptr<const RackTable> racks) { static_cast<void>(racks); }
   // Nodes that could not be chosen for a block, since the start, by reason.
   virtual RejectionCounts placement_rejections() const { return {}; }
+  virtual void SetSlowNodes(const SlowNodes::Options& options) { static_cast<void>(options); }
   // In it nothing is repaired, recovered or told to go. Off at the start.
   virtual void SetSafeMode(bool on) { static_cast<void>(on); }
   // How many of the DataNodes of which replicas were known at the start have said by now all that they have.

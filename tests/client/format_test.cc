@@ -194,5 +194,39 @@ TEST(Report, KeepsTheOrderOfHdfsFieldsAndAddsOursBehind) {
   EXPECT_THAT(ReportText(report, absl::FromUnixSeconds(0), {.dead = true}), Not(HasSubstr("Live datanodes")));
 }
 
+TEST(Report, ListsSlowNodesWithTheWordsOfOthers) {
+  v1::ClusterReportResponse report;
+  for (const char* host : {"dn1", "dn2", "dn3"}) {
+    v1::DatanodeReport* node = report.add_datanodes();
+    node->set_state(v1::LIVE);
+    node->mutable_info()->mutable_transfer()->set_host(host);
+    node->mutable_info()->mutable_transfer()->set_port(9866);
+  }
+  const absl::Time now = absl::UnixEpoch();
+  EXPECT_THAT(ReportText(report, now, {}), Not(HasSubstr("Slow")));
+  EXPECT_THAT(ReportText(report, now, {.slow = true}), HasSubstr("Slow datanodes (0):"));
+
+  v1::DatanodeReport* slow = report.mutable_datanodes(1);
+  slow->set_slow(true);
+  v1::DatanodeReport::FoundSlow* found = slow->add_found_slow();
+  found->set_by("dn1:9866");
+  found->mutable_what()->set_latency_us(250'040);
+  found->mutable_what()->set_peers_latency_us(3'000);
+  *slow->add_found_slow() = *found;
+  slow->mutable_found_slow(1)->set_by("dn3:9866");
+  slow->mutable_found_slow(1)->mutable_what()->set_at_close(true);
+  *report.mutable_datanodes(2)->add_found_slow() = *found;  // One voice is not enough.
+  const std::string all = ReportText(report, now, {});
+  EXPECT_THAT(all, HasSubstr("Live datanodes (3):"));
+  EXPECT_THAT(all, HasSubstr("Slow: no, too few find it so\nFound slow by dn1:9866"));
+  const std::string text = ReportText(report, now, {.slow = true});
+  EXPECT_THAT(text, HasSubstr("Slow datanodes (1):\n\nName: dn2:9866 (dn2)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("Slow: yes\nFound slow by dn1:9866: 250.0 ms for a packet of a block, where the median of its peers is 3.0 ms\n"
+                        "Found slow by dn3:9866: 250.0 ms for the last packet of a block"));
+  EXPECT_THAT(text, Not(HasSubstr("Name: dn1")));
+  EXPECT_THAT(text, Not(HasSubstr("Live datanodes")));
+}
+
 }  // namespace
 }  // namespace cairn::cli

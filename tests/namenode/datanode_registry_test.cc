@@ -20,7 +20,7 @@ class HandClock : public Clock {
 
 class DatanodeRegistryTest : public ::testing::Test {
  protected:
-  DatanodeRegistryTest() : registry_({"cluster", "pool", Epoch(5), absl::Seconds(15), absl::Seconds(60)}, &clock_) {}
+  DatanodeRegistryTest() : registry_({"cluster", "pool", Epoch(5), absl::Seconds(15), absl::Seconds(60), {}}, &clock_) {}
 
   static v1::RegisterRequest Request(const std::string& uuid, uint64_t incarnation, const std::string& host, const std::string& storage) {
     v1::RegisterRequest request;

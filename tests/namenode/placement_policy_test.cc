@@ -58,6 +58,48 @@ PlacementNode Used(uint64_t i, uint64_t percent) {
   return node;
 }
 
+PlacementNode Slow(uint64_t i, const std::string& rack = "/r") {
+  PlacementNode node = Node(i);
+  node.slow = true;
+  node.rack = rack;
+  return node;
+}
+
+TEST(PlaceBlock, ASlowNodeOnlyWhenNoOtherIsLeft) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    const std::vector<PlacementNode> nodes = {Node(1), Slow(2), Node(3), Slow(4), Node(5)};
+    EXPECT_THAT(Numbers(PlaceBlock(nodes, Request(3), &random).value()), ::testing::UnorderedElementsAre(1, 3, 5));
+    const std::vector<uint64_t> four = Numbers(PlaceBlock(nodes, Request(4), &random).value());
+    ASSERT_THAT(four, SizeIs(4));
+    EXPECT_THAT(four[3], AnyOf(Eq(2u), Eq(4u)));
+    EXPECT_THAT(Numbers(PlaceBlock(nodes, Request(5), &random).value()), SizeIs(5));
+    // Slow, all of them: as if none were.
+    EXPECT_THAT(Numbers(PlaceBlock({Slow(1), Slow(2), Slow(3)}, Request(3), &random).value()), SizeIs(3));
+    // Better a slow one than one that is not heard.
+    EXPECT_THAT(Numbers(PlaceBlock({Slow(1), Node(2, 100 * kGiB, v1::STALE)}, Request(1), &random).value()), ElementsAre(1));
+  }
+}
+
+TEST(PlaceBlock, AWriterOnASlowNodeWritesElsewhereFirst) {
+  Random random(1);
+  PlacementRequest request = Request(2);
+  request.client_host = "h2";
+  EXPECT_THAT(Numbers(PlaceBlock({Node(1), Slow(2), Node(3)}, request, &random).value()), ::testing::UnorderedElementsAre(1, 3));
+}
+
+TEST(PlaceBlock, ASecondRackGoesBeforeSpeedAndAThirdCopyDoesNot) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    // The only other rack has slow nodes alone.
+    const std::vector<PlacementNode> nodes = {Node(1), Node(2), Node(3), Slow(4, "/s"), Slow(5, "/s")};
+    const std::vector<uint64_t> two = Numbers(PlaceBlock(nodes, Request(2), &random).value());
+    EXPECT_THAT(two[1], AnyOf(Eq(4u), Eq(5u)));
+    const std::vector<uint64_t> three = Numbers(PlaceBlock(nodes, Request(3), &random).value());
+    EXPECT_THAT(three[2], AnyOf(Eq(1u), Eq(2u), Eq(3u)));
+  }
+}
+
 TEST(PlaceBlock, NeverTheFullestWhileAnotherFits) {
   Random random(1);
   std::map<uint64_t, int> chosen;

@@ -169,6 +169,45 @@ TEST_F(NamenodeReload, HowMuchOneListingAnswers) {
   EXPECT_EQ(Ask("ada", &api::ClientNamenode::List, request)->entries_size(), 3);
 }
 
+TEST_F(NamenodeReload, WhenANodeIsSlow) {
+  const auto beat = [this](uint64_t node, const std::string& slow_peer) {
+    v1::HeartbeatRequest request;
+    request.set_datanode_uuid("u" + std::to_string(node));
+    request.set_incarnation(node);
+    if (!slow_peer.empty()) request.add_slow_peers()->set_datanode_uuid(slow_peer);
+    std::optional<absl::StatusOr<v1::HeartbeatResponse>> answer;
+    namenode_->datanode_api()->Heartbeat(api::CallContext(), request,
+                                         [&](absl::StatusOr<v1::HeartbeatResponse> r) { answer = std::move(r); });
+    world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(1));
+    EXPECT_THAT(answer->status(), IsOk());
+    return answer->ok() && (*answer)->slow();
+  };
+  for (uint64_t node = 1; node <= 4; ++node) {
+    v1::RegisterRequest request;
+    request.set_datanode_uuid("u" + std::to_string(node));
+    request.set_incarnation(node);
+    request.mutable_info()->mutable_transfer()->set_host("h" + std::to_string(node));
+    bool registered = false;
+    namenode_->datanode_api()->Register(api::CallContext(), request, [&](const auto& answer) { registered = answer.ok(); });
+    world_.RunUntil([&] { return registered; }, absl::Seconds(1));
+  }
+  const auto is_slow = [&] {
+    for (int i = 0; i < 3; ++i) {
+      beat(1, "u3");
+      world_.RunFor(absl::Seconds(1));
+    }
+    return beat(3, "");
+  };
+  EXPECT_FALSE(is_slow());
+  Reload("cairn.namenode.slow-node.reporters: 1\n");
+  EXPECT_TRUE(is_slow());
+  Reload("cairn.namenode.slow-node.reporters: 1\ndfs.namenode.max.slowpeer.collect.nodes: 0\n");
+  EXPECT_FALSE(is_slow());
+  // Whether it is avoided is another matter.
+  Reload("cairn.namenode.slow-node.reporters: 1\ndfs.namenode.block-placement-policy.exclude-slow-nodes.enabled: false\n");
+  EXPECT_TRUE(is_slow());
+}
+
 TEST_F(NamenodeReload, WhetherRightsAreChecked) {
   EXPECT_THAT(Mkdirs("ada", "/mine"), HasKind(ErrorKind::kPermission));
   Reload("dfs.permissions.enabled: false\n");

@@ -88,6 +88,7 @@ void SimCluster::StartDatanode(Daemon* daemon) {
   options.storage.max_block_bytes = 64 << 20;
   options.transfer.block_capacity = options.storage.max_block_bytes;
   options.transfer.io_threads = 1;
+  options.transfer.tell_slow = options_.tell_slow;
   options.transfer_bind = {daemon->machine->address(), 9866};
   options.transfer_advertised = {daemon->machine->name(), 9866};
   options.http_advertised = {daemon->machine->name(), 9864};
