@@ -68,9 +68,13 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
     if (health && (in_grace || health->floor > id.value())) add(storage);
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
-  for (const Ranked& entry : ranked)
-    if (std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(entry.storage))
+  for (const Ranked& entry : ranked) {
+    std::optional<v1::StorageLocation> location = parts_.registry->LocationOf(entry.storage);
+    // A node that has moved its replica to another of its volumes is named by both for a while.
+    const auto same_node = [&](const v1::StorageLocation& there) { return there.datanode().uuid() == location->datanode().uuid(); };
+    if (location && std::none_of(result.locations.begin(), result.locations.end(), same_node))
       result.locations.push_back(*std::move(location));
+  }
   if (result.locations.empty()) result.retry = (starting && not_registered) || parts_.registry->WalkIsDue() || !rows.ok();
   return result;
 }

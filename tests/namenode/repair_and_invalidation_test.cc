@@ -39,6 +39,30 @@ TEST(Repair, DeadNodesBlocksAreCopiedToAnotherAndCounted) {
   }
 }
 
+TEST(Repair, ReplicaThatMovedToAnotherVolumeOfItsNodeIsOneAsBefore) {
+  ReplicaCluster cluster(1);
+  FakeDatanode* const node = cluster.AddDatanode("dn1", {"s1a", "s1b"});
+  cluster.StartNamenode();
+  cluster.ConnectAll();
+  cluster.Settle();
+  const BlockId block = cluster.Write({1}, 1);
+  cluster.Settle();
+  // So that both events are in one message, as a DataNode sends them.
+  node->Disconnect();
+  node->Finalize(block, 1001, 100, /*storage=*/1);
+  node->Drop(block, /*storage=*/0);
+  node->Connect(cluster.plane.get());
+  for (int i = 0; i < 30; ++i) {
+    cluster.Settle();  // Within the grace, in which the acknowledged volume counts too, and after it.
+    EXPECT_THAT(cluster.Locate(block), ElementsAre("dn1"));
+    EXPECT_EQ(cluster.plane->figures().under_replicated_blocks, 0u);
+    EXPECT_EQ(cluster.plane->figures().missing_blocks, 0u);
+  }
+  EXPECT_THAT(node->invalidations, IsEmpty());
+  EXPECT_FALSE(cluster.nodes[0]->Has(block));
+  EXPECT_EQ(node->replicas(1).count(block), 1u);
+}
+
 TEST(Repair, AcknowledgedStoragesHoldItOffForTheGraceOnly) {
   ReplicaCluster cluster(3);
   cluster.StartNamenode();
