@@ -226,7 +226,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"cairn.datanode.replicas.max", ValueType::kInt, "8000000", "", 1, kMost,
      "Replicas that the node keeps in memory, at most 64 bytes each; beyond it the node reports itself full.", "DataNode: limits"},
     {"dfs.datanode.max.transfer.threads", ValueType::kInt, "4096", "", 1, 1000000, "Streams at once (HDFS: threads; here none is one).",
-     "DataNode: limits"},
+     "DataNode: limits", true},
     {"cairn.datanode.transfer.threads", ValueType::kInt, "2", "", 1, 256, "Threads that carry them.", "DataNode: limits"},
     {"cairn.datanode.stream.window", ValueType::kBytes, "8m", "", 65536, 1073741824,
      "Bytes of one stream received and not yet written and forwarded; what pushes back on the sender.", "DataNode: limits"},

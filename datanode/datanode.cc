@@ -145,7 +145,9 @@ absl::Status Datanode::ServePeers() {
     return groups.ok() && std::find(groups->begin(), groups->end(), options_.supergroup) != groups->end();
   });
   if (options_.reconfiguration != nullptr) {
-    reconfigure_ = std::make_unique<ReconfigureCall>(env_, options_.reconfiguration, storage_.volumes);
+    reconfigure_ = std::make_unique<ReconfigureCall>(
+        env_, options_.reconfiguration, storage_.volumes,
+        [this](const DatanodeOptions& options) { transfer_->SetMaxStreams(options.transfer.max_streams); });
     admin_->SetReconfigurer([this](v1::ReconfigureRequest request, api::Done<v1::ReconfigureResponse> done) {
       reconfigure_->Call(std::move(request), std::move(done));
     });

@@ -43,8 +43,12 @@ struct ReconfigureCall::Pending {
   std::optional<absl::Status> finished ABSL_GUARDED_BY(mu);
 };
 
-ReconfigureCall::ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes)
-    : env_(env), reconfiguration_(reconfiguration), volumes_(volumes), executor_(env->executors().NewExecutor("reconfigure")) {
+ReconfigureCall::ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes, Taker take)
+    : env_(env),
+      reconfiguration_(reconfiguration),
+      volumes_(volumes),
+      take_(std::move(take)),
+      executor_(env->executors().NewExecutor("reconfigure")) {
   reconfiguration_->SetTaker([this](const Config& config) { Take(config); });
 }
 
@@ -63,6 +67,7 @@ void ReconfigureCall::Close() {
 
 void ReconfigureCall::Take(const Config& config) {
   const DatanodeOptions options = DatanodeOptionsFrom(config);
+  if (take_) take_(options);
   volumes_->SetPace(options.storage.deleter, options.storage.scanner, options.storage.mover);
   pending_ = std::make_shared<Pending>();
   volumes_->ChangeVolumes(options.storage.directories, [pending = pending_](absl::Status status) { pending->Finish(std::move(status)); });

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,14 +15,18 @@
 
 namespace cairn::datanode {
 
+struct DatanodeOptions;
+
 // `dfsadmin -reconfig datanode ...`, or SIGHUP: reads the configuration anew, and takes over what may change while the node runs: its
-// directories, and the pace of deletion and of the scan. START is answered when volumes have been added and drained; what could not be done
-// is its error, and STATUS says it again. Each START tries all of the directories, so one that failed may be repeated. On an
-// executor of its own, since files are read and disks may be slow. Thread-safe.
+// directories, the pace of deletion and of the scan, and how many streams there may be. START is answered when volumes have been added and
+// drained; what could not be done is its error, and STATUS says it again. Each START tries all of the directories, so one that failed may
+// be repeated. On an executor of its own, since files are read and disks may be slow. Thread-safe.
 class ReconfigureCall {
  public:
-  // All outlive this.
-  ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes);
+  // What else takes the options, when some have changed or directories are tried again: on this object's executor, until Close.
+  using Taker = std::function<void(const DatanodeOptions& options)>;
+  // All outlive this. `take` may be empty.
+  ReconfigureCall(Env* env, Reconfiguration* reconfiguration, ChangeableVolumes* volumes, Taker take);
   ~ReconfigureCall();
   ReconfigureCall(const ReconfigureCall&) = delete;
   ReconfigureCall& operator=(const ReconfigureCall&) = delete;
@@ -39,6 +44,7 @@ class ReconfigureCall {
   Env* const env_;
   Reconfiguration* const reconfiguration_;
   ChangeableVolumes* const volumes_;
+  const Taker take_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> idle_{false};  // Nothing runs any more, and closed.
   // Of the executor.

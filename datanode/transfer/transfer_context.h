@@ -75,8 +75,12 @@ class ServedPool {
 // What every part of a transfer needs. Outlives all of them; all that it points to is thread-safe.
 struct TransferContext {
   explicit TransferContext(TransferOptions of)
-      : options(std::move(of)), balance_pace(options.balance_bytes_per_second), peers(options.peers) {}
+      : options(std::move(of)),
+        max_streams(options.max_streams),
+        balance_pace(options.balance_bytes_per_second),
+        peers(options.peers) {}
   TransferOptions options;
+  std::atomic<size_t> max_streams;  // As it is now.
   BlockStore* store = nullptr;
   Network* network = nullptr;
   const TokenVerifier* tokens = nullptr;

@@ -19,6 +19,9 @@ namespace {
 // After an accept that failed for want of descriptors or memory, which would fail again at once.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
+// Connections beyond their bound that are told so, at a time; others are closed.
+constexpr uint64_t kMostTurnedAway = 1024;
+
 // Calls back when the last of several is done.
 struct Countdown {
   std::atomic<size_t> left = 0;
@@ -75,9 +78,15 @@ Awaitable<void> TransferServer::AcceptLoop() {
 }
 
 Awaitable<void> TransferServer::ServeConnection(Lane* lane, std::unique_ptr<Connection> connection) {
-  if (context_.counters.connections.fetch_add(1) < 2 * context_.options.max_streams) {
+  const uint64_t before = context_.counters.connections.fetch_add(1);
+  const uint64_t most = 2 * context_.max_streams.load(std::memory_order_relaxed);
+  if (before < most + kMostTurnedAway) {
     TransferSession session(&context_, lane->group.get(), std::move(connection));
-    co_await session.Run();
+    if (before < most) {
+      co_await session.Run();
+    } else {
+      co_await session.TurnAway();
+    }
   } else {
     context_.counters.refused_busy.fetch_add(1, std::memory_order_relaxed);
     connection->Close();

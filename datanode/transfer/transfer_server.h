@@ -17,7 +17,8 @@
 namespace cairn::datanode {
 
 // The DataNode's transfer port. Owns its executors and every connection; a connection is dealt to one executor and stays there, with its
-// mirror. Bounded: streams by options.max_streams, connections by twice that, each stream's bytes by its window.
+// mirror. Bounded: streams by options.max_streams, or what was set since; connections by twice that, and a thousand that are told so; each
+// stream's bytes by its window.
 class TransferServer {
  public:
   // All pointers outlive this.
@@ -32,6 +33,9 @@ class TransferServer {
 
   // The pool whose blocks are served from now on; until then every operation is told to come again. From any thread.
   void SetPool(std::string pool_id) { context_.pool.Set(std::move(pool_id)); }
+
+  // How many operations there may be at once from now on. Those that are under way go on, however many. From any thread.
+  void SetMaxStreams(size_t max_streams) { context_.max_streams.store(max_streams, std::memory_order_relaxed); }
 
   // What goes in and out for the balancer from now on; 0: as in the options. From any thread.
   void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second, env_->clock().Now()); }

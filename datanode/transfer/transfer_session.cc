@@ -17,6 +17,7 @@ namespace cairn::datanode {
 namespace {
 
 constexpr absl::Duration kClientTransferTime = absl::Minutes(10);
+constexpr absl::Duration kRefusalTime = absl::Seconds(5);  // Of an operation that is refused unread.
 
 // Counts an operation as an active stream while it lives.
 class StreamCount {
@@ -69,13 +70,10 @@ Awaitable<void> TransferSession::Run() {
 
 Awaitable<absl::StatusOr<bool>> TransferSession::Serve(transfer::Opcode opcode) {
   const StreamCount stream(&context_->counters);
-  if (stream.before() >= context_->options.max_streams) {
-    context_->counters.refused_busy.fetch_add(1, std::memory_order_relaxed);
-    std::string busy = transfer::EncodeFailure(
-        hdfs::ERROR, "",
-        fmt::format("BUSY: {} streams are open, as many as dfs.datanode.max.transfer.threads allows", context_->options.max_streams));
-    const absl::Status answered = co_await Answer(std::move(busy));
-    IgnoreError(answered, "the peer learns it from the closed connection too");
+  const size_t max_streams = context_->max_streams.load(std::memory_order_relaxed);
+  if (stream.before() >= max_streams) {
+    std::string why = fmt::format("{} streams are open, dfs.datanode.max.transfer.threads allows {}", stream.before(), max_streams);
+    co_await RefuseBusy(std::move(why));
     co_return false;
   }
   absl::StatusOr<bool> served = false;
@@ -161,6 +159,30 @@ Awaitable<absl::StatusOr<bool>> TransferSession::ServeTransfer() {
   CO_RETURN_IF_ERROR(status);
   CO_RETURN_IF_ERROR(answered);
   co_return false;
+}
+
+Awaitable<void> TransferSession::TurnAway() {
+  const std::unique_ptr<TaskGroup::StopHook> hook = owner_->OnStop([this] { connection_->Close(); });
+  const SteadyTime deadline = executor_->clock().Now() + kRefusalTime;
+  const absl::StatusOr<std::optional<transfer::Opcode>> opcode = co_await transfer::ReadOpcode(&reader_, deadline);
+  if (opcode.ok() && opcode->has_value()) {
+    std::string why =
+        fmt::format("{} connections are open, twice what dfs.datanode.max.transfer.threads ({}) allows, or more",
+                    context_->counters.connections.load(std::memory_order_relaxed), context_->max_streams.load(std::memory_order_relaxed));
+    co_await RefuseBusy(std::move(why));
+  }
+  connection_->Close();
+}
+
+// All of the operation is read first: a connection that is closed with bytes unread is reset, and the answer may be lost with it.
+Awaitable<void> TransferSession::RefuseBusy(std::string why) {
+  context_->counters.refused_busy.fetch_add(1, std::memory_order_relaxed);
+  const SteadyTime deadline = executor_->clock().Now() + kRefusalTime;
+  const absl::StatusOr<std::optional<std::string>> operation = co_await reader_.ReadDelimited(transfer::kMaxOperationBytes, deadline);
+  IgnoreError(operation.status(), "it is refused whatever it is");
+  std::string busy = transfer::EncodeFailure(hdfs::ERROR, "", fmt::format("BUSY: {}", why));
+  const absl::Status answered = co_await Answer(std::move(busy));
+  IgnoreError(answered, "the peer learns it from the closed connection too");
 }
 
 Awaitable<absl::Status> TransferSession::Answer(std::string bytes) {

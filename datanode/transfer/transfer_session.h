@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "common/env/network.h"
@@ -19,12 +20,15 @@ class TransferSession {
 
   // To the end of the connection. One line in the log for what went wrong.
   Awaitable<void> Run();
+  // Instead: answers the first operation that there are too many streams.
+  Awaitable<void> TurnAway();
 
  private:
   Awaitable<absl::StatusOr<bool>> Serve(transfer::Opcode opcode);
   Awaitable<absl::StatusOr<bool>> ServeWrite();
   Awaitable<absl::StatusOr<bool>> ServeRead();
   Awaitable<absl::StatusOr<bool>> ServeTransfer();
+  Awaitable<void> RefuseBusy(std::string why);
   Awaitable<absl::Status> Answer(std::string bytes);
 
   TransferContext* const context_;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "common/error.h"
+#include "datanode/datanode.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/sim_world.h"
 
@@ -65,7 +66,9 @@ class ReconfigureCallTest : public ::testing::Test {
   std::string file_ = "dfs.datanode.data.dir: /a\n";
   Volumes volumes_;
   Reconfiguration reconfiguration_{*Load(), [this] { return Load(); }, &process_->clock(), Reconfiguration::Daemon::kDatanode};
-  ReconfigureCall call_{process_, &reconfiguration_, &volumes_};
+  std::vector<size_t> limits_;  // Of streams, as they were taken over.
+  ReconfigureCall call_{process_, &reconfiguration_, &volumes_,
+                        [this](const DatanodeOptions& options) { limits_.push_back(options.transfer.max_streams); }};
 };
 
 TEST_F(ReconfigureCallTest, ChangeThatFailedIsTriedAgainThoughTheFileIsTheSame) {
@@ -83,6 +86,15 @@ TEST_F(ReconfigureCallTest, ChangeThatFailedIsTriedAgainThoughTheFileIsTheSame) 
   EXPECT_EQ(again.error(), "");
   EXPECT_THAT(again.changes(), IsEmpty());
   EXPECT_THAT(volumes_.asked, ElementsAre(ElementsAre("/a", "/b", "/d"), ElementsAre("/a", "/b", "/d")));
+}
+
+TEST_F(ReconfigureCallTest, TheLimitOfStreamsIsTakenOver) {
+  file_ += "dfs.datanode.max.transfer.threads: 512\n";
+  const v1::ReconfigureResponse done = Start();
+  ASSERT_THAT(done.changes(), SizeIs(1));
+  EXPECT_EQ(done.changes(0).key(), "dfs.datanode.max.transfer.threads");
+  EXPECT_TRUE(done.changes(0).taken());
+  EXPECT_THAT(limits_, ElementsAre(512u));
 }
 
 TEST_F(ReconfigureCallTest, NothingTouchesTheVolumesOnceItIsClosed) {

@@ -118,6 +118,45 @@ TEST_F(TransferServerTest, MoreStreamsThanTheLimitAreToldToComeBack) {
   const std::unique_ptr<TestPeer> third = OpenPipeline({0});
 }
 
+TEST_F(TransferServerTest, MoreConnectionsThanTheLimitAreToldSoAndNotCut) {
+  TransferOptions options;
+  options.max_streams = 1;
+  StartNodes(options);
+  const std::unique_ptr<TestPeer> first = OpenPipeline({0});
+  const std::unique_ptr<TestPeer> idle = Connect(0);
+  world().RunFor(absl::Seconds(1));
+  block_ = BlockId(block_.value() + kBlockIdStep);
+  for (int i = 0; i < 10; ++i) {
+    const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0}));
+    EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy) << busy.message();
+    EXPECT_TRUE(busy.message().starts_with("BUSY: 3 connections are open, twice what dfs.datanode.max.transfer.threads (1) allows"))
+        << busy.message();
+    world().RunFor(absl::Milliseconds(100));
+  }
+  EXPECT_EQ(node(0).server->counters().refused_busy.load(), 10u);
+  EXPECT_EQ(node(0).server->counters().connections.load(), 2u);
+  // One that says nothing does not stay.
+  const std::unique_ptr<TestPeer> silent = Connect(0);
+  EXPECT_TRUE(silent->AtEnd(absl::Seconds(6)));
+}
+
+TEST_F(TransferServerTest, TheLimitOfStreamsMayChangeWhileTheyRun) {
+  TransferOptions options;
+  options.max_streams = 1;
+  StartNodes(options);
+  const std::unique_ptr<TestPeer> first = OpenPipeline({0});
+  block_ = BlockId(block_.value() + kBlockIdStep);
+  EXPECT_EQ(KindOf(transfer::StatusOfResponse(AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0})), "dn1")), ErrorKind::kBusy);
+  node(0).server->SetMaxStreams(2);
+  const std::unique_ptr<TestPeer> second = OpenPipeline({0});
+  block_ = BlockId(block_.value() + kBlockIdStep);
+  node(0).server->SetMaxStreams(1);  // Those that are open stay.
+  const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0}));
+  EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy);
+  EXPECT_NE(busy.message().find("dfs.datanode.max.transfer.threads (1) allows"), std::string::npos) << busy.message();
+  EXPECT_EQ(node(0).server->counters().active_streams.load(), 2u);
+}
+
 TEST_F(TransferServerTest, BusyDownstreamIsTheFirstBadLink) {
   TransferOptions options;
   options.max_streams = 1;
