@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "common/config.h"
+#include "common/env/watchdog.h"
+#include "common/env/watched_executor.h"
 #include "common/log.h"
 #include "common/reconfiguration.h"
 #include "common/status.h"
@@ -49,6 +51,8 @@ struct Namenode::Parts {
   std::unique_ptr<DiskReserve> reserve;
   std::unique_ptr<NamenodeDirectory> directory;
   std::unique_ptr<Journal> journal;
+  std::unique_ptr<Executor> watchdog_executor;
+  std::unique_ptr<Watchdog> watchdog;
   std::unique_ptr<Executor> writer_executor;
   std::unique_ptr<Executor> replicas_executor;
   std::unique_ptr<Executor> replica_store_executor;
@@ -152,15 +156,21 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   ASSIGN_OR_RETURN(identity.keys, RotateTokenKeys(&store, identity.epoch, parts.options.clients.token_lifetime, env));
 
   parts.journal = std::make_unique<LocalJournal>(&store);
-  parts.writer_executor = env->executors().NewExecutor("nn-writer");
-  parts.replicas_executor = env->executors().NewExecutor("nn-replicas");
-  parts.replica_store_executor = env->executors().NewExecutor("nn-replstore");
-  parts.background_executor = env->executors().NewExecutor("nn-background");
+  parts.watchdog_executor = env->executors().NewExecutor("nn-watchdog");
+  parts.watchdog = std::make_unique<Watchdog>(parts.watchdog_executor.get());
+  const auto watched = [env, watchdog = parts.watchdog.get()](const std::string& name) {
+    return std::make_unique<WatchedExecutor>(env->executors().NewExecutor(name), watchdog, name);
+  };
+  parts.writer_executor = watched("nn-writer");
+  parts.replicas_executor = watched("nn-replicas");
+  parts.replica_store_executor = watched("nn-replstore");
+  parts.background_executor = watched("nn-background");
+  // These may take long: checkpoints, and what operators and programs are waited for.
   parts.checkpoint_executor = env->executors().NewExecutor("nn-checkpoints");
   parts.admin_executor = env->executors().NewExecutor("nn-admin");
   std::vector<Executor*> readers;
   for (size_t i = 0; i < parts.options.readers; ++i) {
-    parts.readers.push_back(env->executors().NewExecutor(fmt::format("nn-reader-{}", i)));
+    parts.readers.push_back(watched(fmt::format("nn-reader-{}", i)));
     readers.push_back(parts.readers.back().get());
   }
 
@@ -265,6 +275,9 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   parts.gauges.push_back(
       registry->NewCallbackGauge("cairn_replication_works", "Files whose changed replication is still to be written to their blocks.", {},
                                  [spreader = parts.spreader.get()] { return static_cast<double>(spreader->stats().pending); }));
+  parts.gauges.push_back(registry->NewCallbackCounter(
+      "cairn_lane_overdue_steps_total", "Tasks of an executor that took longer than 10 s; each is in the log with its stack.", {},
+      [watchdog = parts.watchdog.get()] { return static_cast<double>(watchdog->overdue_steps()); }));
   parts.writer->SetCommitObserver(parts.metrics->CommitObserver());
   parts.clients->SetCallObserver(parts.metrics->CallObserver());
   if (!parts.options.audit.file.empty()) {
@@ -274,6 +287,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
     parts.metrics->AddAuditLog(registry, parts.audit.get());
   }
 
+  parts.watchdog->Start();
   parts.disk->Start();
   parts.reclaimer->Start();
   parts.spreader->Start();
@@ -350,6 +364,8 @@ void Namenode::Stop() {
   parts.replica_store_executor.reset();
   parts.replicas_executor.reset();
   parts.writer_executor.reset();
+  parts.watchdog_executor.reset();
+  parts.watchdog.reset();
   parts.hadoop.reset();
   parts.admin.reset();
   parts.checkpoints.reset();

@@ -9,9 +9,9 @@
 
 #include "absl/functional/any_invocable.h"
 #include "common/api/datanode_namenode.h"
+#include "common/env/watchdog.h"
 #include "datanode/lanes/backoff.h"
 #include "datanode/lanes/seams.h"
-#include "datanode/lanes/watchdog.h"
 #include "datanode/storage/block_store.h"
 
 namespace cairn::datanode {

@@ -5,8 +5,8 @@
 
 #include "absl/functional/any_invocable.h"
 #include "common/api/datanode_namenode.h"
+#include "common/env/watchdog.h"
 #include "datanode/lanes/seams.h"
-#include "datanode/lanes/watchdog.h"
 
 namespace cairn::datanode {
 

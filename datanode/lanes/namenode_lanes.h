@@ -7,12 +7,12 @@
 
 #include "common/api/datanode_namenode.h"
 #include "common/env/env.h"
+#include "common/env/watchdog.h"
 #include "datanode/lanes/command_lane.h"
 #include "datanode/lanes/heartbeat_lane.h"
 #include "datanode/lanes/registration_lane.h"
 #include "datanode/lanes/report_lane.h"
 #include "datanode/lanes/seams.h"
-#include "datanode/lanes/watchdog.h"
 #include "datanode/storage/open_block_store.h"
 
 namespace cairn::datanode {

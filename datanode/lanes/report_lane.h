@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/api/datanode_namenode.h"
+#include "common/env/watchdog.h"
 #include "datanode/lanes/backoff.h"
 #include "datanode/lanes/seams.h"
-#include "datanode/lanes/watchdog.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/storage/event_log.h"
 

@@ -1,4 +1,4 @@
-#include "datanode/lanes/watchdog.h"
+#include "common/env/watchdog.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 
-namespace cairn::datanode {
+namespace cairn {
 
 Watchdog::Watchdog(Executor* executor, absl::Duration limit) : executor_(executor), limit_(limit) {}
 
@@ -33,6 +33,22 @@ Watchdog::Step::~Step() {
   MutexLock lock(watchdog_->mu_);
   watchdog_->steps_.remove(this);
   watchdog_->last_[lane_] = now;
+}
+
+Watchdog::Seat::Seat(Watchdog* watchdog, std::string lane) : watchdog_(watchdog), lane_(std::move(lane)) {
+  MutexLock lock(watchdog_->mu_);
+  watchdog_->seats_.push_back(this);
+}
+
+Watchdog::Seat::~Seat() {
+  MutexLock lock(watchdog_->mu_);
+  watchdog_->seats_.remove(this);
+}
+
+void Watchdog::Seat::Begin(SteadyTime now) {
+  static thread_local const ThreadId self = CurrentThreadId();
+  if (thread_.load(std::memory_order_relaxed) != self) thread_.store(self, std::memory_order_relaxed);
+  since_ns_.store(absl::ToInt64Nanoseconds(now.since_start()), std::memory_order_relaxed);
 }
 
 std::map<std::string, absl::Duration> Watchdog::LastSteps() const {
@@ -64,6 +80,13 @@ void Watchdog::Check() {
       step->reported_ = true;
       overdue.push_back({fmt::format("{}: {}", step->lane_, step->name_), taken, step->thread_});
     }
+    for (Seat* seat : seats_) {
+      const int64_t since_ns = seat->since_ns_.load(std::memory_order_relaxed);
+      const absl::Duration taken = now - SteadyTime::FromStart(absl::Nanoseconds(since_ns));
+      if (since_ns == Seat::kIdle || since_ns == seat->reported_ns_ || taken < limit_) continue;
+      seat->reported_ns_ = since_ns;
+      overdue.push_back({fmt::format("{}: task", seat->lane_), taken, seat->thread_.load(std::memory_order_relaxed)});
+    }
   }
   overdue_.fetch_add(overdue.size(), std::memory_order_relaxed);
   for (const Found& found : overdue) {
@@ -77,4 +100,4 @@ void Watchdog::Check() {
   Start();
 }
 
-}  // namespace cairn::datanode
+}  // namespace cairn

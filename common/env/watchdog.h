@@ -12,10 +12,12 @@
 #include "common/env/thread_stack.h"
 #include "common/mutex.h"
 
-namespace cairn::datanode {
+namespace cairn {
 
 // Notices lanes that hang: a step that takes longer than `limit` is logged once, with its lane, its name and its stack, and counted.
 // Runs on an executor of its own, since the lane in trouble cannot tell. Thread-safe.
+//
+// A lane says itself what its steps are (Step), or it is an executor of whose tasks each is one (WatchedExecutor, by a Seat).
 class Watchdog {
  public:
   Watchdog(Executor* executor, absl::Duration limit = absl::Seconds(10));
@@ -39,7 +41,30 @@ class Watchdog {
     bool reported_ = false;  // Under the watchdog's lock.
   };
 
-  // Of each lane that ever took a step: how long ago it was last seen to begin or end one.
+  // Where one thread says what it is at, so cheaply that it may do so for every task. Watched while it lives.
+  class Seat {
+   public:
+    // `watchdog` outlives this.
+    Seat(Watchdog* watchdog, std::string lane);
+    ~Seat();
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+
+    // Of one thread, in turn.
+    void Begin(SteadyTime now);
+    void End() { since_ns_.store(kIdle, std::memory_order_relaxed); }
+
+   private:
+    friend class Watchdog;
+    static constexpr int64_t kIdle = -1;
+    Watchdog* const watchdog_;
+    const std::string lane_;
+    std::atomic<ThreadId> thread_ = 0;
+    std::atomic<int64_t> since_ns_ = kIdle;  // Of the clock's start.
+    int64_t reported_ns_ = kIdle;            // Under the watchdog's lock: the since_ns_ that was.
+  };
+
+  // Of each lane that ever took a Step: how long ago it was last seen to begin or end one.
   std::map<std::string, absl::Duration> LastSteps() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t overdue_steps() const { return overdue_.load(std::memory_order_relaxed); }
   // "lane: step", of the last overdue one, and the stack that was logged with it; empty if there was none.
@@ -57,8 +82,9 @@ class Watchdog {
   std::atomic<uint64_t> overdue_{0};
   mutable Mutex mu_;
   std::list<Step*> steps_ ABSL_GUARDED_BY(mu_);  // A handful: one a lane.
+  std::list<Seat*> seats_ ABSL_GUARDED_BY(mu_);
   std::map<std::string_view, SteadyTime> last_ ABSL_GUARDED_BY(mu_);
   Overdue last_overdue_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace cairn::datanode
+}  // namespace cairn
