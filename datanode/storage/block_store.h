@@ -203,7 +203,7 @@ class BlockStore {
     uint64_t replicas = 0;
     uint64_t bytes = 0;  // As they take up on a disk.
     uint64_t failed = 0;
-    std::string under_way;  // "from DIRECTORY to DIRECTORY"; empty: the volumes are even.
+    std::string under_way;  // "from DIRECTORY to DIRECTORY"; empty: nothing is moved just now.
   };
   virtual VolumeMoves volume_moves() const { return {}; }
 

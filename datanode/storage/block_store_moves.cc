@@ -15,8 +15,10 @@
 namespace cairn::datanode {
 
 void FileBlockStore::NoteRegistered(const std::vector<std::string>& storage_uuids) {
+  bool more = false;
   for (Volume* volume : volumes_)
-    if (std::find(storage_uuids.begin(), storage_uuids.end(), volume->storage_uuid()) != storage_uuids.end()) volume->SetKnown();
+    if (std::find(storage_uuids.begin(), storage_uuids.end(), volume->storage_uuid()) != storage_uuids.end()) more |= volume->SetKnown();
+  if (more) mover_->LookAgain();
 }
 
 BlockStore::VolumeMoves FileBlockStore::volume_moves() const { return mover_->moves(); }

@@ -57,6 +57,11 @@ Deleter::Claim Deleter::TryClaim(BlockId id, File* file) {
   return Claim::kTaken;
 }
 
+bool Deleter::Has(BlockId id) const {
+  MutexLock lock(mu_);
+  return removing_ == id || files_.contains(id);
+}
+
 uint64_t Deleter::pending_blocks() const {
   MutexLock lock(mu_);
   return files_.size() + (removing_ == BlockId() ? 0 : 1);

@@ -53,6 +53,8 @@ class Deleter {
   enum class Claim { kNone, kTaken, kBeingRemoved };
   // Takes the file of `id` back, if it waits here, for one who wants to make another of that name and removes this one itself.
   Claim TryClaim(BlockId id, File* file) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether its file waits here, or is being unlinked.
+  bool Has(BlockId id) const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t pending_blocks() const ABSL_LOCKS_EXCLUDED(mu_);
   uint64_t pending_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Duration oldest_age() const ABSL_LOCKS_EXCLUDED(mu_);  // Of the pending; zero when there is none.

@@ -37,6 +37,7 @@ absl::Status ReplicaMove::OfTarget(absl::Status status) {
 
 absl::Status ReplicaMove::Open() {
   LocalFileSystem& files = from_->env()->files();
+  if (!to_->deleter().Has(replica_.id)) RETURN_IF_ERROR(CheckPlaceIsFree());
   const BootId boot_id = from_->env()->boot_id();
   ASSIGN_OR_RETURN(source_, ReplicaFile::Open(files, from_->PathOf(replica_.id), LocalFileSystem::OpenMode::kRead, boot_id));
   const std::vector<ReplicaSlot> slots = source_->ValidSlots();
@@ -44,7 +45,8 @@ absl::Status ReplicaMove::Open() {
                      slots.front().length == replica_.length && source_->header().id == replica_.id;
   if (!speak) return MakeError(ErrorKind::kChecksum, fmt::format("{}: its slots do not speak of it", source_->path()));
   partial_checksum_ = slots.front().partial_checksum;
-  if (!to_->TryGrow(replica_.used_bytes, 0)) return OfTarget(to_->FullError(fmt::format("block {}", replica_.id.value())));
+  // No fault: what is promised to writers is theirs.
+  if (!to_->TryGrow(replica_.used_bytes, 0)) return to_->FullError(fmt::format("block {}", replica_.id.value()));
   grown_bytes_ = replica_.used_bytes;
   stage_ = Stage::kCopying;
   RETURN_IF_ERROR(OfTarget(files.MakeDirectories(to_->MovingDirectory())));
@@ -116,18 +118,22 @@ absl::Status ReplicaMove::Complete() {
   return absl::OkStatus();
 }
 
+absl::Status ReplicaMove::CheckPlaceIsFree() {
+  const std::string path = to_->PathOf(replica_.id);
+  const absl::StatusOr<bool> taken = to_->env()->files().Exists(path);
+  RETURN_IF_ERROR(OfTarget(taken.status()));
+  // The next start's scan judges it.
+  if (*taken) return MakeError(ErrorKind::kAlreadyExists, fmt::format("{}: there is a file that the map does not know", path));
+  return absl::OkStatus();
+}
+
 absl::Status ReplicaMove::TakePlace() {
   fault_of_target_ = false;
   copy_.reset();
   source_.reset();
-  LocalFileSystem& files = to_->env()->files();
   RETURN_IF_ERROR(OfTarget(to_->MakeDirectoryOf(replica_.id)));
-  const absl::StatusOr<bool> taken = files.Exists(to_->PathOf(replica_.id));
-  RETURN_IF_ERROR(OfTarget(taken.status()));
-  if (*taken) {  // The next start's scan judges it.
-    return MakeError(ErrorKind::kAlreadyExists, fmt::format("{}: there is a file that the map does not know", to_->PathOf(replica_.id)));
-  }
-  RETURN_IF_ERROR(OfTarget(files.Rename(path_, to_->PathOf(replica_.id))));
+  RETURN_IF_ERROR(CheckPlaceIsFree());
+  RETURN_IF_ERROR(OfTarget(to_->env()->files().Rename(path_, to_->PathOf(replica_.id))));
   stage_ = Stage::kInPlace;
   return OfTarget(to_->SyncDirectoryOf(replica_.id));
 }

@@ -37,7 +37,7 @@ class ReplicaMove {
   const Replica& replica() const { return replica_; }
 
   // Copies about so many bytes, whole chunks; the last piece makes it durable as well. How many were copied. kChecksum if what is there
-  // does not verify.
+  // does not verify, kDiskFull without a fault of the target if that has no room to spare, kAlreadyExists if the place is taken there.
   absl::StatusOr<uint64_t> CopyPiece(size_t piece_bytes);
   bool copied() const { return stage_ >= Stage::kCopied; }
   // Into its place, durably.
@@ -54,6 +54,7 @@ class ReplicaMove {
   absl::StatusOr<uint64_t> CopyChunks(uint64_t from, uint64_t end);
   absl::Status CopyPartialChunk();
   absl::Status Complete();
+  absl::Status CheckPlaceIsFree();  // kAlreadyExists.
   // Of something that was done on the volume that it goes to.
   absl::Status OfTarget(absl::Status status);
 

@@ -329,8 +329,20 @@ void Volume::MaybeRefreshSpace() {
   if (const absl::Status refreshed = RefreshSpace(); !refreshed.ok()) Fail(Annotate(refreshed, "asking for its space"));
 }
 
+void Volume::RefreshSpaceSoon() {
+  if (failed() || refresh_posted_.exchange(true, std::memory_order_acq_rel)) return;  // A disk that hangs collects no more of them.
+  disk_->Post([this] {
+    refresh_posted_.store(false, std::memory_order_release);
+    if (!failed()) MaybeRefreshSpace();
+  });
+}
+
 uint64_t Volume::remaining_bytes() const {
-  if (failed() || full_.load(std::memory_order_relaxed)) return 0;
+  if (failed() || full()) return 0;
+  return Less(RoomBytes(), reserved_.load(std::memory_order_relaxed));
+}
+
+uint64_t Volume::RoomBytes() const {
   const uint64_t used = used_bytes();
   const uint64_t asked = used_when_asked_.load(std::memory_order_relaxed);
   const uint64_t capacity = capacity_.load(std::memory_order_relaxed);
@@ -341,7 +353,7 @@ uint64_t Volume::remaining_bytes() const {
   const uint64_t others = Less(capacity, available + used);
   const uint64_t held_back = Less(options_.reserved_bytes, others);
   const uint64_t share = Less(Less(capacity, options_.reserved_bytes), used);
-  return Less(std::min(share, Less(available, held_back)), reserved_.load(std::memory_order_relaxed));
+  return std::min(share, Less(available, held_back));
 }
 
 absl::Status Volume::FullError(const std::string& what) const {

@@ -104,7 +104,8 @@ class Volume {
   bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
   size_t CountWriters() ABSL_LOCKS_EXCLUDED(shard_.mu);
   // The NameNode has answered a registration that named this storage: it takes events of it from now on.
-  void SetKnown() { known_.store(true, std::memory_order_release); }
+  // False if it did so before.
+  bool SetKnown() { return !known_.exchange(true, std::memory_order_acq_rel); }
   bool known() const { return known_.load(std::memory_order_acquire); }
 
   // Space. Used grows with what is written; a reservation holds room for what a writer said it would write.
@@ -112,10 +113,14 @@ class Volume {
   void Adjust(int64_t used_bytes) { used_.fetch_add(static_cast<uint64_t>(used_bytes), std::memory_order_relaxed); }
   void Reserve(uint64_t bytes) { reserved_.fetch_add(bytes, std::memory_order_relaxed); }
   void Unreserve(uint64_t bytes) { reserved_.fetch_sub(bytes, std::memory_order_relaxed); }
-  void NoteFull();           // The file system said so, whatever the counters say.
-  void MaybeRefreshSpace();  // (disk, on disk()) At most every few seconds.
+  void NoteFull();                                                     // The file system said so, whatever the counters say.
+  bool full() const { return full_.load(std::memory_order_relaxed); }  // Said so, and nothing that has been asked since says otherwise.
+  void MaybeRefreshSpace();                                            // (disk, on disk()) At most every few seconds.
+  void RefreshSpaceSoon();  // Has disk() do it. One where nothing is created, for want of space say, is asked in no other way.
   uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   uint64_t remaining_bytes() const;
+  // What it may hold of replicas in all, be it full, or promised to writers, just now.
+  uint64_t capacity_bytes() const { return used_bytes() + RoomBytes(); }
   absl::Status FullError(const std::string& what) const;
   v1::StorageStatistics Statistics() const;  // Without `replicas`.
 
@@ -141,6 +146,7 @@ class Volume {
   absl::Status OpenDirectory(const VersionRecord& fresh);
   absl::Status Format(const VersionRecord& fresh);
   absl::Status RefreshSpace();
+  uint64_t RoomBytes() const;
   absl::Status RemoveLeftoverProbes();
   // Those of all open replicas, revoked and to be stopped when the lock is let go.
   std::vector<std::shared_ptr<WriterLink>> RevokeWriters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_.mu);
@@ -190,6 +196,7 @@ class Volume {
   std::atomic<uint64_t> available_{0};        // At the last refresh,
   std::atomic<uint64_t> used_when_asked_{0};  // when used_ was this.
   std::atomic<bool> full_{false};
+  std::atomic<bool> refresh_posted_{false};
   // Of the disk executor.
   SteadyTime next_refresh_;
   mutable Mutex ending_mu_;

@@ -34,8 +34,13 @@ VolumeKeeper::VolumeKeeper(Env* env, Options options, std::vector<std::string> d
 VolumeKeeper::~VolumeKeeper() = default;
 
 void VolumeKeeper::Check() {
-  for (Volume* volume : store_->Volumes())
-    if (volume->failed()) CheckFailed(volume);
+  for (Volume* volume : store_->Volumes()) {
+    if (volume->failed()) {
+      CheckFailed(volume);
+    } else {
+      volume->RefreshSpaceSoon();
+    }
+  }
   for (const std::string& directory : wanted_)
     if (!IsVolume(directory)) CheckAbsent(directory);
   executor_->PostAt(executor_->clock().Now() + options_.check_interval, [this] { Check(); });

@@ -19,7 +19,10 @@ constexpr size_t kLookedAtATime = 4096;  // Replicas, under the lock of their vo
 
 VolumeLoad LoadOf(const Volume& volume) {
   const uint64_t used = volume.used_bytes();
-  return {.used_bytes = used - std::min(used, volume.deleter().pending_bytes()), .total_bytes = used + volume.remaining_bytes()};
+  // Not by what remains: a volume that has just said that it is full would seem to be so by our replicas, and be emptied.
+  return {.used_bytes = used - std::min(used, volume.deleter().pending_bytes()),
+          .total_bytes = volume.capacity_bytes(),
+          .may_take = !volume.full()};
 }
 
 }  // namespace
@@ -40,6 +43,14 @@ void VolumeMover::SetOptions(const Options& options) {
     options_ = options;
     not_before_ = std::min(not_before_, executor_->clock().Now() + absl::Seconds(1));  // What a slower pace has put off.
     if (!installing_) StepAt(executor_->clock().Now());
+  });
+}
+
+void VolumeMover::LookAgain() {
+  executor_->Post([this] {
+    if (installing_ || move_ != nullptr) return;
+    EndRound();
+    StepAt(executor_->clock().Now());
   });
 }
 
@@ -72,6 +83,7 @@ void VolumeMover::Step() {
   if (options_.threshold_percent <= 0 || options_.bytes_per_second == 0) {  // Until SetOptions.
     move_.reset();
     evening_ = false;
+    EndRound();
     return Show("");
   }
   if (now < not_before_) return StepAt(not_before_);
@@ -86,6 +98,11 @@ void VolumeMover::Step() {
 
 bool VolumeMover::Busy() const { return move_->from()->disk()->QueueDepth() > 0 || move_->to()->disk()->QueueDepth() > 0; }
 
+void VolumeMover::EndRound() {
+  left_alone_.clear();
+  give_nothing_.clear();
+}
+
 bool VolumeMover::BeginNext() {
   std::vector<Volume*> volumes;
   std::vector<VolumeLoad> loads;
@@ -93,30 +110,34 @@ bool VolumeMover::BeginNext() {
     if (volume->failed() || volume->leaving() || !volume->known()) continue;
     volumes.push_back(volume);
     loads.push_back(LoadOf(*volume));
+    loads.back().may_give = !give_nothing_.contains(volume);
   }
-  const std::optional<VolumeShift> shift = FindShift(loads, evening_ ? options_.threshold_percent / 2 : options_.threshold_percent);
-  if (!shift) {
-    if (std::exchange(evening_, false)) log::Info("the volumes are even again; {} replicas were moved since the start", replicas_.load());
-    Show("");
-    return false;
+  const double threshold = evening_ ? options_.threshold_percent / 2 : options_.threshold_percent;
+  while (const std::optional<VolumeShift> shift = FindShift(loads, threshold)) {
+    Volume* const from = volumes[shift->from];
+    Volume* const to = volumes[shift->to];
+    if (last_from_ != from) next_id_ = 0;
+    last_from_ = from;
+    const std::optional<ReplicaMove::Replica> replica = ChooseReplica(from, std::min(shift->most_bytes, to->remaining_bytes()));
+    if (!replica) {  // The next fullest may have one.
+      loads[shift->from].may_give = false;
+      give_nothing_.insert(from);
+      continue;
+    }
+    if (!std::exchange(evening_, true)) {
+      log::Info("{} is {:.1f} % full, {} {:.1f} %: replicas are moved from the one to the other", from->directory(),
+                100 * loads[shift->from].share(), to->directory(), 100 * loads[shift->to].share());
+    }
+    Show(fmt::format("from {} to {}", from->directory(), to->directory()));
+    move_ = std::make_unique<ReplicaMove>(from, to, *replica);
+    return true;
   }
-  Volume* const from = volumes[shift->from];
-  Volume* const to = volumes[shift->to];
-  if (last_from_ != from) next_id_ = 0;
-  last_from_ = from;
-  const std::optional<ReplicaMove::Replica> replica = ChooseReplica(from, shift->most_bytes);
-  if (!replica) {
-    evening_ = false;
-    Show("");
-    return false;
+  if (std::exchange(evening_, false)) {
+    log::Info("no more is moved between the volumes for now; {} replicas were moved since the start", replicas_.load());
   }
-  if (!std::exchange(evening_, true)) {
-    log::Info("{} is {:.1f} % full, {} {:.1f} %: replicas are moved from the one to the other", from->directory(),
-              100 * loads[shift->from].share(), to->directory(), 100 * loads[shift->to].share());
-  }
-  Show(fmt::format("from {} to {}", from->directory(), to->directory()));
-  move_ = std::make_unique<ReplicaMove>(from, to, *replica);
-  return true;
+  EndRound();
+  Show("");
+  return false;
 }
 
 // The next one that fits, going round once.
@@ -130,7 +151,7 @@ std::optional<ReplicaMove::Replica> VolumeMover::ChooseReplica(Volume* from, uin
       const ReplicaRecord& record = at->second;
       next_id_ = at->first.value() + 1;
       if (round && next_id_ > began_at) return std::nullopt;
-      if (!record.in_digest() || record.used_bytes() > most_bytes) continue;
+      if (!record.in_digest() || record.used_bytes() > most_bytes || left_alone_.contains(at->first)) continue;
       return ReplicaMove::Replica{.id = at->first, .stamp = record.stamp(), .length = record.length(), .used_bytes = record.used_bytes()};
     }
     if (at != shard.replicas.end()) continue;
@@ -193,8 +214,10 @@ void VolumeMover::OnInstalled(const absl::Status& status) {
 
 void VolumeMover::GiveUp(const absl::Status& why) {
   const std::unique_ptr<ReplicaMove> move = std::exchange(move_, nullptr);
+  left_alone_.insert(move->replica().id);
   StepAt(std::max(not_before_, executor_->clock().Now() + kYield));
   if (!move->is_fault_of_target() && (KindOf(why) == ErrorKind::kCancelled || !StillThere(*move))) return;  // Changed meanwhile.
+  if (!move->is_fault_of_target() && KindOf(why) == ErrorKind::kDiskFull) return;                           // Writers came first.
   failed_.fetch_add(1, std::memory_order_relaxed);
   const ReplicaMove::Replica& replica = move->replica();
   log::Warning("block {} stays on {}, it could not be moved to {}: {}", replica.id.value(), move->from()->directory(),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
 #include "common/env/env.h"
 #include "common/mutex.h"
@@ -23,7 +24,8 @@ namespace cairn::datanode {
 //
 // A replica is copied and proved (ReplicaMove), then changes places in one step of the map (FileBlockStore::InstallMoved). Who has the old
 // file open goes on reading it. A deletion, an append or a recovery that comes before that step wins, and the copy goes. Only to a storage
-// that the NameNode has registered: of others it takes no events.
+// that the NameNode has registered: of others it takes no events. One that could not be moved is left alone until
+// nothing else is left to be moved, and the next look after that.
 //
 // Open blocks are moved too, once their replica is FINALIZED. The namespace then names the old storage as holder; that is of the same node,
 // which is asked by block.
@@ -40,6 +42,8 @@ class VolumeMover {
   VolumeMover& operator=(const VolumeMover&) = delete;
 
   void SetOptions(const Options& options);
+  // Now, and not at the next look: there is a volume more that the NameNode knows.
+  void LookAgain();
   BlockStore::VolumeMoves moves() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -55,6 +59,8 @@ class VolumeMover {
   void Step();
   // False if the volumes are even, or nothing can be done about it.
   bool BeginNext();
+  // Forgets what was to be left alone until now.
+  void EndRound();
   std::optional<ReplicaMove::Replica> ChooseReplica(Volume* from, uint64_t most_bytes);
   bool Busy() const;
   static bool StillThere(const ReplicaMove& move);
@@ -78,7 +84,9 @@ class VolumeMover {
   bool installing_ = false;
   bool evening_ = false;  // Above the threshold, and not yet below half of it.
   Volume* last_from_ = nullptr;
-  uint64_t next_id_ = 0;  // Of that volume.
+  uint64_t next_id_ = 0;                       // Of that volume.
+  absl::flat_hash_set<BlockId> left_alone_;    // Could not be moved.
+  absl::flat_hash_set<Volume*> give_nothing_;  // None of their replicas fits.
   SteadyTime yielding_since_ = SteadyTime::Infinite();
   SteadyTime not_before_;
   Executor::TimerId timer_ = 0;

@@ -5,14 +5,19 @@
 namespace cairn::datanode {
 
 std::optional<VolumeShift> FindShift(const std::vector<VolumeLoad>& loads, double threshold_percent) {
-  if (loads.size() < 2) return std::nullopt;
-  const auto emptier = [](const VolumeLoad& a, const VolumeLoad& b) { return a.share() < b.share(); };
-  const auto [emptiest, fullest] = std::minmax_element(loads.begin(), loads.end(), emptier);
+  const VolumeLoad* fullest = nullptr;
+  const VolumeLoad* emptiest = nullptr;
+  for (const VolumeLoad& load : loads) {
+    if (load.total_bytes == 0) continue;
+    if (load.may_give && (fullest == nullptr || load.share() >= fullest->share())) fullest = &load;
+    if (load.may_take && (emptiest == nullptr || load.share() < emptiest->share())) emptiest = &load;
+  }
+  if (fullest == nullptr || emptiest == nullptr || fullest == emptiest) return std::nullopt;
   VolumeShift shift;
   shift.spread_percent = 100 * (fullest->share() - emptiest->share());
   if (shift.spread_percent <= threshold_percent) return std::nullopt;
-  shift.from = static_cast<size_t>(fullest - loads.begin());
-  shift.to = static_cast<size_t>(emptiest - loads.begin());
+  shift.from = static_cast<size_t>(fullest - loads.data());
+  shift.to = static_cast<size_t>(emptiest - loads.data());
   // (from - moved) / from's total = (to + moved) / to's total.
   const double from_total = static_cast<double>(fullest->total_bytes);
   const double to_total = static_cast<double>(emptiest->total_bytes);

@@ -19,6 +19,20 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+// Nothing is created where there is no room: that its files have gone shows all the same.
+TEST_F(VolumeKeeperTest, SpaceThatOthersTakeAndGiveBackIsNoticedWithoutAWrite) {
+  machine_->disk().SetCapacity(20 << 20);
+  Open();
+  ASSERT_THAT(store().Place({}), IsOk());
+  ASSERT_THAT(process_->files().WriteWhole("/others", std::string((20 << 20) - (1 << 18), 'x')), IsOk());
+  world_.RunFor(absl::Seconds(30));
+  EXPECT_THAT(store().Place({.expected_bytes = 1 << 20}), HasKind(ErrorKind::kDiskFull));
+  ASSERT_THAT(process_->files().Remove("/others"), IsOk());
+  world_.RunFor(absl::Seconds(30));
+  EXPECT_THAT(store().Place({.expected_bytes = 1 << 20}), IsOk());
+  EXPECT_THAT(EventsOf(v1::STORAGE_STATE_CHANGED), IsEmpty());
+}
+
 TEST_F(VolumeKeeperTest, OneErrorOfOpeningOrReadingLosesNoReplica) {
   Open();
   PutOn(0, kBlock, 1000);

@@ -74,10 +74,11 @@ TEST_F(VolumeMoverTest, NamenodeNeverSeesTwoOfThemNorNone) {
 }
 
 TEST_F(VolumeMoverTest, NothingGoesToAStorageThatTheNamenodeDoesNotKnow) {
+  options_.mover.check_interval = absl::Minutes(1);
   Open();
   Fill();
   store().NoteRegistered({storage(0)});
-  world_.RunFor(absl::Minutes(5));
+  world_.RunFor(absl::Minutes(5) + absl::Seconds(2));
   EXPECT_EQ(Moves().replicas, 0u);
   LetNamenodeKnow();
   EXPECT_TRUE(RunUntilMoved(1, absl::Seconds(5)));
@@ -238,20 +239,64 @@ TEST_F(VolumeMoverTest, VolumeThatFailsWhileItIsFilledCostsNothing) {
   for (uint64_t i = 0; i < kReplicas; ++i) EXPECT_EQ(*Read(Block(i)), Pattern(0, kLength));
 }
 
-TEST_F(VolumeMoverTest, VolumeThatIsFullIsNotFailed) {
+TEST_F(VolumeMoverTest, VolumeThatIsFullIsNeitherFailedNorEmptied) {
   Open();
   Fill();
+  for (uint64_t i = kReplicas; i < kReplicas + 5; ++i) ASSERT_NO_FATAL_FAILURE(PutOn(1, Block(i), kLength));
   machine_->disk().SetFaultHook([](Op op, const std::string& path) -> absl::Status {
     return op == Op::kWrite && path.starts_with("/data/2/moving/") ? MakeError(ErrorKind::kDiskFull, path + ": ENOSPC") : absl::OkStatus();
   });
   LetNamenodeKnow();
   world_.RunFor(absl::Minutes(1));
-  Heal();
   EXPECT_EQ(Moves().replicas, 0u);
   EXPECT_GE(Moves().failed, 1u);
+  EXPECT_LE(Moves().failed, 7u);  // Its space is asked about every ten seconds.
   EXPECT_THAT(EventsOf(v1::STORAGE_STATE_CHANGED), IsEmpty());
-  EXPECT_EQ(store().Statistics()[1].used_bytes(), 0u);
+  EXPECT_EQ(store().Statistics()[1].replicas(), 5u);
   for (uint64_t i = 0; i < kReplicas; ++i) EXPECT_THAT(FilesOf(Block(i)), ElementsAre("/data/1"));
+  Heal();
+  EXPECT_TRUE(RunUntilMoved(5));
+  EXPECT_GE(store().Statistics()[1].replicas(), 10u);
+}
+
+TEST_F(VolumeMoverTest, ReplicaWhosePlaceIsTakenIsNotCopiedAgainAndAgain) {
+  options_.mover.check_interval = absl::Minutes(1);
+  options_.max_block_bytes = 8 << 20;
+  Open();
+  ASSERT_NO_FATAL_FAILURE(PutOn(0, Block(0), 1 << 20));
+  ASSERT_NO_FATAL_FAILURE(PutOn(0, Block(100), 7 << 20));  // Too large to go.
+  const std::string taken = PathOf(Block(0), "/data/2");
+  ASSERT_THAT(process_->files().MakeDirectories(taken.substr(0, taken.rfind('/'))), IsOk());
+  ASSERT_THAT(process_->files().WriteWhole(taken, "what is this"), IsOk());
+  int written = 0;
+  machine_->disk().SetFaultHook([&written](Op op, const std::string& path) -> absl::Status {
+    written += op == Op::kWrite && path.starts_with("/data/2/moving/") ? 1 : 0;
+    return absl::OkStatus();
+  });
+  LetNamenodeKnow();
+  world_.RunFor(absl::Minutes(5));
+  Heal();
+  EXPECT_EQ(Moves().replicas, 0u);
+  EXPECT_EQ(written, 0);
+  EXPECT_GE(Moves().failed, 1u);
+  EXPECT_LE(Moves().failed, 7u);
+  EXPECT_EQ(*Read(Block(0)), Pattern(0, 1 << 20));
+  // Others are moved all the same.
+  for (uint64_t i = 1; i < 4; ++i) PutOn(0, Block(i), 100'000);
+  world_.RunFor(absl::Minutes(5));
+  EXPECT_EQ(Moves().replicas, 3u);
+}
+
+TEST_F(VolumeMoverTest, NextFullestGivesWhereTheFullestHasNothingThatFits) {
+  options_.directories = {"/data/1", "/data/2", "/data/3"};
+  options_.max_block_bytes = 8 << 20;
+  Open();
+  ASSERT_NO_FATAL_FAILURE(PutOn(0, Block(100), 7 << 20));
+  for (uint64_t i = 0; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(PutOn(1, Block(i), kLength));
+  store().NoteRegistered({storage(0), storage(1), storage(2)});
+  EXPECT_TRUE(RunUntilMoved(3));
+  EXPECT_EQ(store().Describe(Block(100))->storage_uuid, storage(0));
+  EXPECT_GE(store().Statistics()[2].replicas(), 3u);
 }
 
 TEST_F(VolumeMoverTest, VolumeThatIsTakenOutIsFilledNoFurther) {

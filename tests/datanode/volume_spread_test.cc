@@ -1,5 +1,7 @@
 #include "datanode/storage/volume_spread.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace cairn::datanode {
@@ -32,11 +34,24 @@ TEST(FindShift, SharesCountNotBytes) {
   EXPECT_NEAR((400 - moved) / 1000, (1000 + moved) / 10'000, 0.001);
 }
 
-TEST(FindShift, VolumeThatMayHoldNothingIsFull) {
-  const auto shift = FindShift({{0, 0}, {100, 1000}}, 10);
+TEST(FindShift, VolumeThatMayHoldNothingIsLeftOut) {
+  EXPECT_EQ(FindShift({{0, 0}, {100, 1000}}, 10), std::nullopt);
+  const auto shift = FindShift({{0, 0}, {100, 1000}, {900, 1000}}, 10);
   ASSERT_TRUE(shift.has_value());
-  EXPECT_EQ(shift->from, 0u);
-  EXPECT_EQ(shift->most_bytes, 0u);
+  EXPECT_EQ(shift->from, 2u);
+  EXPECT_EQ(shift->to, 1u);
+}
+
+TEST(FindShift, OnesThatMayNotGiveOrTakeLeaveItToTheNext) {
+  std::vector<VolumeLoad> loads = {{900, 1000}, {700, 1000}, {100, 1000}, {300, 1000}};
+  loads[0].may_give = false;
+  loads[2].may_take = false;
+  const auto shift = FindShift(loads, 10);
+  ASSERT_TRUE(shift.has_value());
+  EXPECT_EQ(shift->from, 1u);
+  EXPECT_EQ(shift->to, 3u);
+  loads[1].may_give = false;
+  EXPECT_EQ(FindShift(loads, 10), std::nullopt);  // The one that is left is the emptiest itself, of those that may take.
 }
 
 }  // namespace
