@@ -67,7 +67,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "Where stock HDFS clients find the NameNode.", "NameNode: directories and addresses"},
     {"dfs.namenode.rpc-bind-host", ValueType::kString, "0.0.0.0", "", 0, kMost, "Address the NameNode listens on for them, at that port.",
      "NameNode: directories and addresses"},
-    {"ipc.maximum.data.length", ValueType::kBytes, "134217728", "", 65536, 2147483647,
+    {"ipc.maximum.data.length", ValueType::kBytes, "2097152", "", 65536, 2147483647,
      "Largest request that the NameNode takes from stock HDFS clients.", "NameNode: directories and addresses"},
     {"dfs.namenode.http-address", ValueType::kAddress, "0.0.0.0:9870", "host:port", 0, kMost,
      "Where the NameNode serves /healthz, /readyz and /metrics; what others use to find it, too.", "NameNode: directories and addresses"},

@@ -1,5 +1,6 @@
 #include "common/hadoop_ipc/request_parser.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -64,7 +65,12 @@ void RequestParser::Drop(size_t count) {
   } else if (at_ >= kWorthMoving) {
     buffer_.erase(0, at_);
     at_ = 0;
+    if (buffer_.capacity() / 2 > std::max(kWorthMoving, buffer_.size())) buffer_.shrink_to_fit();
   }
+}
+
+size_t RequestParser::MaxFrameBytes() const {
+  return state_ == State::kCalls ? max_frame_bytes_ : std::min(max_frame_bytes_, kMaxHandshakeFrameBytes);
 }
 
 RequestParser::Event RequestParser::Refuse(std::string answer) {
@@ -89,7 +95,7 @@ RequestParser::Event RequestParser::Next() {
   if (left.size() < kLengthBytes) return NeedsMore{};
   uint32_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length = (length << 8) | static_cast<uint8_t>(left[i]);
-  if (length > max_frame_bytes_) return Refuse("");  // Also what Java takes for negative; it is told nothing, as there.
+  if (length > MaxFrameBytes()) return Refuse("");  // Also what Java takes for negative; it is told nothing, as there.
   if (left.size() < kLengthBytes + length) return NeedsMore{};
   Event event = ReadFrame(left.substr(kLengthBytes, length));
   if (state_ != State::kRefused) Drop(kLengthBytes + length);

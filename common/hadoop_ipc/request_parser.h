@@ -14,7 +14,8 @@ namespace cairn::ipc {
 //
 // Connection: 7 bytes of preamble; if they ask for SASL, its negotiation, which ends at once as only simple authentication is known;
 // the connection context; then calls and pings. Whatever breaks this order, or does not parse, is Refused, and nothing is read after it.
-// What is kept in memory is what came, at most one frame more than was asked for; not thread-safe.
+// What is kept in memory is what came, at most one frame more than was asked for, and before the context came, when nobody has said who he
+// is, a small one; not thread-safe.
 class RequestParser {
  public:
   struct NeedsMore {};  // Feed it.
@@ -30,6 +31,9 @@ class RequestParser {
   };  // To be sent, if not empty, before the connection is closed. All later events are this one.
   using Event = std::variant<NeedsMore, Reply, Ready, Ping, Call, Refused>;
 
+  // Of a frame before the calls.
+  static constexpr size_t kMaxHandshakeFrameBytes = 16 << 10;
+
   explicit RequestParser(size_t max_frame_bytes) : max_frame_bytes_(max_frame_bytes) {}
 
   void Feed(std::string_view bytes);
@@ -39,6 +43,8 @@ class RequestParser {
   bool ready() const { return state_ == State::kCalls; }
   // Bytes of something came, and not all of it.
   bool midway() const { return at_ < buffer_.size(); }
+  // What it takes of the memory.
+  size_t held_bytes() const { return buffer_.capacity(); }
 
  private:
   enum class State { kPreamble, kSasl, kContext, kCalls, kRefused };
@@ -51,6 +57,7 @@ class RequestParser {
   Event RefuseHeader(int32_t call_id, std::string message);
   Event RefuseBytes(int32_t call_id, std::string message);
   void Drop(size_t count);
+  size_t MaxFrameBytes() const;
 
   const size_t max_frame_bytes_;
   State state_ = State::kPreamble;

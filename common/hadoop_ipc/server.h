@@ -19,11 +19,13 @@ struct ServerOptions {
   size_t max_connections = 16'384;                       // One more is closed at once.
   size_t max_calls = 16'384;                             // Under way in all; one more is told to come again (RetriableException).
   size_t max_calls_per_connection = 256;                 // Under way, or answered and not yet written: then no more of it is read.
-  size_t max_frame_bytes = 128 << 20;                    // ipc.maximum.data.length.
+  size_t max_unwritten_bytes = 4 << 20;                  // Answers that a client does not take: then no more of it is read.
+  size_t max_frame_bytes = 2 << 20;                      // Of a call; no request of an ordinary client comes near.
+  size_t max_request_bytes = 256 << 20;                  // Buffered and under way in all: above it only small requests are taken.
   absl::Duration handshake_timeout = absl::Seconds(20);  // From the connection's begin to its context.
   absl::Duration frame_timeout = absl::Minutes(2);       // From a frame's first byte to its last.
   absl::Duration idle_timeout = absl::Minutes(10);       // Without a byte from a client that waits for nothing.
-  absl::Duration write_timeout = absl::Minutes(1);       // For a client to take what it is answered.
+  absl::Duration write_timeout = absl::Minutes(1);       // For a client to take what it is answered, 256 KiB of it.
   absl::Duration call_timeout = absl::Minutes(2);        // A client's own patience: the deadline that a call is handed on with.
 };
 
@@ -33,7 +35,8 @@ struct ServerState {
   Handler* handler = nullptr;
   Env* env = nullptr;
   std::atomic<size_t> connections{0};
-  std::atomic<size_t> calls{0};  // Under way.
+  std::atomic<size_t> calls{0};          // Under way.
+  std::atomic<size_t> request_bytes{0};  // What came for calls, of those under way and of those that are on their way.
   std::atomic<uint64_t> calls_begun{0};
   std::atomic<uint64_t> refused_connections{0};  // Too many, or none of the protocol.
   std::atomic<uint64_t> refused_calls{0};        // Too many.

@@ -1,5 +1,6 @@
 #include "common/hadoop_ipc/session.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <variant>
@@ -12,21 +13,28 @@ namespace cairn::ipc {
 namespace {
 
 constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kPieceBytes = 256 << 10;  // Of answers, for which write_timeout is each.
+// Requests up to here are taken however much is held: their number is bounded, and who floods the server shuts out nobody else.
+constexpr size_t kSmallBytes = 64 << 10;
 
 // Counts a call as under way while it lives, and wakes a server that waits for the last one.
 class CallTicket {
  public:
-  explicit CallTicket(std::shared_ptr<ServerState> server) : server_(std::move(server)) {}
+  CallTicket(std::shared_ptr<ServerState> server, size_t bytes) : server_(std::move(server)), bytes_(bytes) {
+    server_->request_bytes.fetch_add(bytes_);
+  }
   CallTicket(CallTicket&&) = default;
   CallTicket& operator=(CallTicket&&) = delete;
   ~CallTicket() {
     if (server_ == nullptr) return;
+    server_->request_bytes.fetch_sub(bytes_);
     server_->calls.fetch_sub(1);
     if (server_->stopping.load()) server_->env->Wake();
   }
 
  private:
   std::shared_ptr<ServerState> server_;  // Null: moved from.
+  size_t bytes_;
 };
 
 }  // namespace
@@ -40,6 +48,7 @@ void Outbox::Deliver(const std::shared_ptr<Outbox>& outbox, std::string frame) {
 void Outbox::Push(std::string_view frame) {
   if (ended_) return;
   bytes_ += frame;
+  unwritten_bytes_ += frame.size();
   ++answers_;
   changed_.Set();
 }
@@ -47,6 +56,7 @@ void Outbox::Push(std::string_view frame) {
 void Outbox::Add(std::string_view bytes) {
   if (ended_) return;
   bytes_ += bytes;
+  unwritten_bytes_ += bytes.size();
   changed_.Set();
 }
 
@@ -56,8 +66,8 @@ void Outbox::End() {
   room_.Set();
 }
 
-Awaitable<bool> Outbox::WaitForRoom(size_t most) {
-  while (!ended_ && unanswered_ >= most) {
+Awaitable<bool> Outbox::WaitForRoom(size_t most, size_t most_bytes) {
+  while (!ended_ && (unanswered_ >= most || unwritten_bytes_ >= most_bytes)) {
     room_.Reset();
     const bool woken = co_await room_.Wait(SteadyTime::Infinite());
     static_cast<void>(woken);
@@ -75,6 +85,11 @@ Awaitable<std::string> Outbox::Take() {
   co_return std::exchange(bytes_, std::string());
 }
 
+void Outbox::WrotePiece(size_t bytes) {
+  unwritten_bytes_ -= bytes;
+  room_.Set();
+}
+
 void Outbox::Written() {
   unanswered_ -= std::exchange(in_writing_, 0);
   room_.Set();
@@ -88,6 +103,7 @@ Session::Session(std::shared_ptr<ServerState> server, TaskGroup* owner, std::uni
       outbox_(std::make_shared<Outbox>(executor_)),
       parts_(executor_),
       parser_(server_->options.max_frame_bytes),
+      buffered_(&server_->request_bytes),
       began_(executor_->clock().Now()) {}
 
 Awaitable<void> Session::Run() {
@@ -128,13 +144,22 @@ Awaitable<void> Session::ReadLoop() {
       if (waits) continue;
       if (!count.ok() || *count == 0) break;
       parser_.Feed(std::string_view(bytes.data(), *count));
-      continue;
+      buffered_.Set(parser_.held_bytes());
+      if (!IsTooMuch(parser_.held_bytes())) continue;
+      server_->refused_connections.fetch_add(1, std::memory_order_relaxed);
+      log::Warning("Hadoop IPC: {}: closed the connection in the midst of a large request: too much is held already", connection_->peer());
+      break;
     }
+    buffered_.Set(parser_.held_bytes());
     in_frame_ = false;
     if (!Take(std::move(event))) break;
-    const bool goes_on = co_await outbox_->WaitForRoom(server_->options.max_calls_per_connection);
+    const bool goes_on = co_await outbox_->WaitForRoom(server_->options.max_calls_per_connection, server_->options.max_unwritten_bytes);
     if (!goes_on) break;
   }
+}
+
+bool Session::IsTooMuch(size_t bytes) const {
+  return bytes > kSmallBytes && server_->request_bytes.load() > server_->options.max_request_bytes;
 }
 
 bool Session::Take(RequestParser::Event event) {
@@ -163,11 +188,14 @@ void Session::Begin(Call call) {
   outbox_->BeginCall();
   server_->calls_begun.fetch_add(1, std::memory_order_relaxed);
   const size_t under_way = server_->calls.fetch_add(1);
-  Done done = [outbox = outbox_, ticket = CallTicket(server_), id = call.id, client_id = call.client_id, retry_count = call.retry_count](
-                  const Answer& answer) { Outbox::Deliver(outbox, EncodeAnswer(id, client_id, retry_count, answer)); };
-  if (under_way >= server_->options.max_calls) {
+  const bool is_too_much = IsTooMuch(call.request.size());
+  Done done = [outbox = outbox_, ticket = CallTicket(server_, call.request.size()), id = call.id, client_id = call.client_id,
+               retry_count = call.retry_count](const Answer& answer) {
+    Outbox::Deliver(outbox, EncodeAnswer(id, client_id, retry_count, answer));
+  };
+  if (under_way >= server_->options.max_calls || is_too_much) {
     server_->refused_calls.fetch_add(1, std::memory_order_relaxed);
-    return done(Failure{kRetriableException, "the server is too busy: too many calls are under way; come again",
+    return done(Failure{kRetriableException, "the server is too busy: too many calls are under way, or too many bytes of them; come again",
                         hdfs::RpcResponseHeaderProto::ERROR_APPLICATION});
   }
   api::CallContext context;
@@ -181,10 +209,16 @@ Awaitable<void> Session::WriteLoop() {
   for (;;) {
     const std::string batch = co_await outbox_->Take();
     if (batch.empty()) break;
-    std::vector<std::span<const char>> parts;
-    parts.emplace_back(batch.data(), batch.size());
-    const SteadyTime deadline = executor_->clock().Now() + server_->options.write_timeout;
-    const absl::Status written = co_await connection_->Write(std::move(parts), deadline);
+    absl::Status written;
+    for (size_t at = 0; written.ok() && at < batch.size();) {
+      const size_t count = std::min(batch.size() - at, kPieceBytes);
+      std::vector<std::span<const char>> parts;
+      parts.emplace_back(batch.data() + at, count);
+      const SteadyTime deadline = executor_->clock().Now() + server_->options.write_timeout;
+      written = co_await connection_->Write(std::move(parts), deadline);
+      outbox_->WrotePiece(count);
+      at += count;
+    }
     outbox_->Written();
     if (written.ok()) continue;
     outbox_->End();

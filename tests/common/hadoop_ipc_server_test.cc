@@ -200,7 +200,9 @@ TEST_F(IpcServer, ASlowCallHoldsUpNoOther) {
 }
 
 TEST_F(IpcServer, CarriesLargeRequestsAndAnswers) {
-  const Client client(Start({}));
+  ServerOptions options;
+  options.max_frame_bytes = 32 << 20;
+  const Client client(Start(options));
   const std::string large(20 << 20, 'x');
   client.Send(IpcPreamble() + IpcContext() + IpcCall(0, "echo", large));
   EXPECT_EQ(client.Receive().body, large);
@@ -220,6 +222,68 @@ TEST_F(IpcServer, TellsCallsOverTheLimitToComeAgain) {
   client.Send(IpcCall(3, "echo", "now"));
   EXPECT_EQ(client.Receive().body, "now");
   handler_.Release(1);
+}
+
+TEST_F(IpcServer, HoldsNoMoreLargeRequestsThanItsBudget) {
+  ServerOptions options;
+  options.max_request_bytes = 15 << 18;  // 3.75 MiB.
+  const HostPort address = Start(options);
+  const Client first(address);
+  first.Send(IpcPreamble() + IpcContext() + IpcCall(0, "hold", std::string(3 << 19, 'x')));
+  ASSERT_TRUE(handler_.WaitForHeld(1));
+  first.Send(IpcCall(1, "hold", std::string(3 << 19, 'x')));
+  ASSERT_TRUE(handler_.WaitForHeld(2));
+  EXPECT_GE(server_->state().request_bytes.load(), size_t{3} << 20);
+  // Small ones go on; another large one is not taken, wherever it is when that is found.
+  const Client second(address);
+  second.Send(IpcPreamble() + IpcContext() + IpcCall(0, "echo", "small"));
+  EXPECT_EQ(second.Receive().body, "small");
+  second.Send(IpcCall(1, "echo", std::string(1 << 20, 'y')));
+  EXPECT_TRUE(second.IsClosed());
+  handler_.Release(0);
+  EXPECT_EQ(first.Receive().body, "released");
+  first.Send(IpcCall(2, "echo", std::string(1 << 20, 'z')));
+  EXPECT_EQ(first.Receive().body.size(), size_t{1} << 20) << "bytes were given back";
+  handler_.Release(1);
+}
+
+TEST_F(IpcServer, TakesNoLargeFrameOfWhoHasNotSaidWhoHeIs) {
+  const HostPort address = Start({});
+  const Client early(address);
+  early.Send(IpcPreamble() + std::string({0, 1, 0, 0}));  // 64 KiB are to come.
+  EXPECT_TRUE(early.IsClosed());
+  const Client negotiating(address);
+  negotiating.Send(IpcSaslPreamble() + std::string({0, 1, 0, 0}));
+  EXPECT_TRUE(negotiating.IsClosed());
+  const Client known(address);
+  known.Send(IpcPreamble() + IpcContext() + IpcCall(0, "echo", std::string(1 << 20, 'x')));
+  EXPECT_EQ(known.Receive().body.size(), size_t{1} << 20);
+  known.Send(std::string({0, 64, 0, 0}));  // 4 MiB.
+  EXPECT_TRUE(known.IsClosed());
+}
+
+TEST_F(IpcServer, ReadsNoMoreOfAClientThatDoesNotTakeItsAnswers) {
+  ServerOptions options;
+  options.io_threads = 1;
+  options.max_frame_bytes = 32 << 20;
+  const HostPort address = Start(options);
+  const Client lazy(address);
+  const std::string large(30 << 20, 'x');  // More than the sockets' buffers hold, and 4 MiB.
+  lazy.Send(IpcPreamble() + IpcContext() + IpcCall(0, "echo", large) + IpcCall(1, "hold", ""));
+  // Another client, of the same thread, is served meanwhile.
+  const Client other(address);
+  other.Send(IpcPreamble() + IpcContext());
+  size_t echoes = 0;
+  for (size_t after = 0; after < 3;) {
+    other.Send(IpcCall(static_cast<int32_t>(echoes++), "echo", "other"));
+    EXPECT_EQ(other.Receive().body, "other");
+    if (handler_.handled() > echoes) ++after;
+  }
+  EXPECT_EQ(handler_.held(), 0u) << "its second call has been looked at";
+  EXPECT_EQ(lazy.Receive().body, large);
+  ASSERT_TRUE(handler_.WaitForHeld(1));
+  handler_.Release(1);
+  EXPECT_EQ(lazy.Receive().body, "released");
 }
 
 TEST_F(IpcServer, ReadsNoMoreOfAClientThatHasManyCallsUnderWay) {
