@@ -254,6 +254,7 @@ absl::StatusOr<std::unique_ptr<Namenode>> Namenode::Start(NamenodeOptions option
   hadoop.reader = readers.front();
   hadoop.clock = &env->clock();
   hadoop.pool_id = parts.directory->pool_id();
+  hadoop.min_replication = parts.options.replicas.min_replication;
   parts.hadoop = std::make_unique<HadoopDoor>(std::move(hadoop));
   parts.metrics = std::make_unique<NamenodeMetrics>(registry, parts.writer.get(), parts.disk.get(), parts.reclaimer.get(),
                                                     parts.leases.get(), parts.replicas.get(), &store);

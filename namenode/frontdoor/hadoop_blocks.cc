@@ -16,6 +16,29 @@
 #include "namenode/store/keys.h"
 
 namespace cairn::namenode {
+namespace {
+
+// Reports come within some 20 ms. Who is later than the first is left out, and counts when he reports; if nobody comes, the writer has lost
+// its whole pipeline.
+constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
+constexpr absl::Duration kLastLook = absl::Milliseconds(100);
+constexpr absl::Duration kPatienceWithSome = absl::Milliseconds(500);
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+// The storage that a node has in a pipeline: one that the pipeline has had, or, of a node that is new to it, any. Empty: none is known.
+std::string StorageOn(const v1::ClusterReportResponse& cluster, const std::string& node_uuid, const std::vector<std::string>& pipeline) {
+  std::string storage;
+  for (const v1::DatanodeReport& node : cluster.datanodes()) {
+    if (node.info().uuid() != node_uuid) continue;
+    for (const v1::StorageStatistics& volume : node.storages()) {
+      if (std::find(pipeline.begin(), pipeline.end(), volume.storage_uuid()) != pipeline.end()) return volume.storage_uuid();
+      if (storage.empty() && volume.state() == v1::HEALTHY) storage = volume.storage_uuid();
+    }
+  }
+  return storage;
+}
+
+}  // namespace
 
 absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindWritten(const ReadView& view, BlockId id) {
   ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, cairn::namenode::FindBlock(view, id));
@@ -30,7 +53,8 @@ absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindWritten(const ReadView&
   found.block.set_id(id.value());
   found.block.set_generation_stamp(record->generation_stamp());
   found.block.set_length_bytes(record->length_bytes());
-  found.is_open = record->state() != v1::COMMITTED;
+  if (record->has_truncate_to_bytes()) found.cut_to = record->truncate_to_bytes();
+  found.is_written = record->state() == v1::UNDER_CONSTRUCTION;
   for (const uint32_t number : record->expected_storages()) {
     // After a restart of the NameNode a writer may be here before its DataNodes: then their rows say it.
     if (const std::optional<v1::StorageLocation> location = parts_.replicas->LocationOf(StorageNumber(number))) {
@@ -55,7 +79,9 @@ absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindLast(const ReadView& vi
   none.path = path;
   if (file->record.block_count() == 0) return none;
   ASSIGN_OR_RETURN(const BlockId last, BlockIdAt(view, file->record, file->record.block_count() - 1));
-  return FindWritten(view, last);
+  absl::StatusOr<WrittenBlock> found = FindWritten(view, last);
+  if (found.ok() && found->cut_to) *found->cut_to += file->record.length_bytes() - found->block.length_bytes();
+  return found;
 }
 
 void HadoopDoor::LookUp(Find find, std::function<void(absl::StatusOr<WrittenBlock>)> then) {
@@ -67,13 +93,51 @@ void HadoopDoor::LookUp(Find find, std::function<void(absl::StatusOr<WrittenBloc
 void HadoopDoor::ToCommitted(const CallPtr& call, const hdfs::ExtendedBlockProto& named, std::function<void(v1::CommittedBlock)> then) {
   const v1::Block block = FromHadoopBlock(named);
   LookUp([this, id = BlockId(block.id())](const ReadView& view) { return FindWritten(view, id); },
-         [call, block, then = std::move(then)](const absl::StatusOr<WrittenBlock>& found) {
+         [this, call, block, then = std::move(then)](const absl::StatusOr<WrittenBlock>& found) {
            if (!found.ok()) return call->FailAsIo(found.status());
-           v1::CommittedBlock committed;
-           *committed.mutable_block() = block;
-           for (const std::string& storage : found->storages) committed.add_acknowledged_storages(storage);
-           then(std::move(committed));
+           const auto commit = [block, then](const std::vector<std::string>& storages) {
+             v1::CommittedBlock committed;
+             *committed.mutable_block() = block;
+             for (const std::string& storage : storages) committed.add_acknowledged_storages(storage);
+             then(std::move(committed));
+           };
+           // What has been committed, or is misnamed, is answered whoever has acknowledged it.
+           if (!found->is_written || found->block.generation_stamp() != block.generation_stamp()) return commit(found->storages);
+           AwaitReports(*found, block, Reach::kMemory, parts_.clock->Now(), commit);
          });
+}
+
+absl::StatusOr<std::vector<std::string>> HadoopDoor::ReportedOn(const WrittenBlock& written, const v1::Block& named, Reach reach) {
+  // Where it could be read if it were committed so, and nobody were believed beforehand to have it.
+  v1::BlockRecord record;
+  record.set_state(v1::COMMITTED);
+  record.set_generation_stamp(named.generation_stamp());
+  record.set_length_bytes(named.length_bytes());
+  const ReplicaPlane::Locations found = parts_.replicas->Locate(BlockId(named.id()), record, "", reach);
+  if (found.needs_disk) return NotInMemory();
+  std::vector<std::string> reported;
+  for (const std::string& storage : written.storages) {
+    const bool has_it = std::any_of(found.locations.begin(), found.locations.end(),
+                                    [&storage](const v1::StorageLocation& location) { return location.storage_uuid() == storage; });
+    if (has_it) reported.push_back(storage);
+  }
+  return reported;
+}
+
+void HadoopDoor::AwaitReports(const WrittenBlock& written, const v1::Block& named, Reach reach, SteadyTime since,
+                              std::function<void(std::vector<std::string>)> then) {
+  const SteadyTime now = parts_.clock->Now();
+  const absl::StatusOr<std::vector<std::string>> reported = ReportedOn(written, named, reach);
+  SteadyTime next = now;
+  if (reported.ok()) {
+    const absl::Duration waited = now - since;
+    const bool enough = reported->size() >= std::max<size_t>(parts_.min_replication, 1);
+    if (reported->size() == written.storages.size() || waited >= (enough ? kPatienceWithSome : kPatience)) return then(*reported);
+    next = now + std::clamp(waited, kFirstLook, kLastLook);
+  }
+  parts_.reader->PostAt(next, [this, written, named, since, then = std::move(then)]() mutable {
+    AwaitReports(written, named, Reach::kDisk, since, std::move(then));
+  });
 }
 
 void HadoopDoor::UpdateBlockForPipeline(const CallPtr& call, const hdfs::UpdateBlockForPipelineRequestProto& request) {
@@ -111,14 +175,12 @@ void HadoopDoor::UpdatePipeline(const CallPtr& call, const hdfs::UpdatePipelineR
            *asked.mutable_new_block() = FromHadoopBlock(request.newblock());
            for (const std::string& storage : request.storageids()) asked.add_storages(storage);
            if (request.storageids().empty()) {
-             // From clients that do not name storages: those of the pipeline so far that are on the nodes that they do name.
-             for (const std::string& storage : found->storages) {
-               const std::optional<StorageNumber> number = parts_.replicas->NumberOf(storage);
-               const std::optional<v1::StorageLocation> location = number ? parts_.replicas->LocationOf(*number) : std::nullopt;
-               const bool stays = location && std::any_of(request.newnodes().begin(), request.newnodes().end(), [&](const auto& node) {
-                                    return node.datanodeuuid() == location->datanode().uuid();
-                                  });
-               if (stays) asked.add_storages(storage);
+             // From clients that do not name storages.
+             v1::ClusterReportResponse cluster;
+             parts_.replicas->FillReport(&cluster);
+             for (const hdfs::DatanodeIDProto& node : request.newnodes()) {
+               const std::string storage = StorageOn(cluster, node.datanodeuuid(), found->storages);
+               if (!storage.empty()) asked.add_storages(storage);
              }
            }
            AskOnce(

@@ -57,6 +57,12 @@ HadoopDoor::Method HadoopDoor::By(void (HadoopDoor::*handle)(const CallPtr&, con
   };
 }
 
+HadoopDoor::Method HadoopDoor::OnReader(Method method) {
+  return [method = std::move(method)](HadoopDoor* door, const CallPtr& call) {
+    door->parts_.reader->Post([method, door, call] { method(door, call); });
+  };
+}
+
 HadoopDoor::Method HadoopDoor::Constant(const google::protobuf::MessageLite& answer) {
   const std::shared_ptr<google::protobuf::MessageLite> kept(answer.New());
   kept->CheckTypeAndMergeFrom(answer);
@@ -139,14 +145,14 @@ HadoopDoor::Methods HadoopDoor::AllMethods() {
       {"getErasureCodingPolicy", By(&HadoopDoor::AnswerIfThere)},
       {"getEZForPath", By(&HadoopDoor::AnswerIfThere)},
 
-      {"getFsStats", By(&HadoopDoor::GetFsStats)},
-      {"getFsReplicatedBlockStats", By(&HadoopDoor::GetFsReplicatedBlockStats)},
-      {"getDatanodeReport", By(&HadoopDoor::GetDatanodeReport)},
-      {"getDatanodeStorageReport", By(&HadoopDoor::GetDatanodeStorageReport)},
-      {"setSafeMode", By(&HadoopDoor::SetSafeMode)},
-      {"saveNamespace", By(&HadoopDoor::SaveNamespace)},
-      {"refreshNodes", By(&HadoopDoor::RefreshNodes)},
-      {"setBalancerBandwidth", By(&HadoopDoor::SetBalancerBandwidth)},
+      {"getFsStats", OnReader(By(&HadoopDoor::GetFsStats))},
+      {"getFsReplicatedBlockStats", OnReader(By(&HadoopDoor::GetFsReplicatedBlockStats))},
+      {"getDatanodeReport", OnReader(By(&HadoopDoor::GetDatanodeReport))},
+      {"getDatanodeStorageReport", OnReader(By(&HadoopDoor::GetDatanodeStorageReport))},
+      {"setSafeMode", OnReader(By(&HadoopDoor::SetSafeMode))},
+      {"saveNamespace", OnReader(By(&HadoopDoor::SaveNamespace))},
+      {"refreshNodes", OnReader(By(&HadoopDoor::RefreshNodes))},
+      {"setBalancerBandwidth", OnReader(By(&HadoopDoor::SetBalancerBandwidth))},
 
       {"getFsECBlockGroupStats", Constant(no_groups)},
       {"getStoragePolicies", Constant(policies)},

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,6 +12,7 @@
 
 #include "common/api/admin.h"
 #include "common/api/client_namenode.h"
+#include "common/env/clock.h"
 #include "common/env/executor.h"
 #include "common/hadoop_ipc/call.h"
 #include "common/ids.h"
@@ -18,13 +20,14 @@
 #include "namenode/frontdoor/hadoop_call.h"
 #include "namenode/namespace_access.h"
 #include "namenode/replicas/replica_plane.h"
+#include "namenode/store/views.h"
 
 namespace cairn::namenode {
 
 // The front door of stock HDFS clients: every call of HDFS's ClientProtocol, put to the native calls and answered in HDFS's words. It
 // decides nothing itself. What it asks the namespace directly is what the native calls take from their client and HDFS's do not carry:
-// which file a block belongs to, and which storages its pipeline has. Their client has no word for who acknowledged a block's last packet;
-// all of the pipeline have, or it would have said updatePipeline first.
+// which file a block belongs to, and which storages its pipeline has. Their client has no word for who acknowledged a block's last packet,
+// and says that a block is finished even after all of its pipeline has failed: what counts as acknowledged is what DataNodes report.
 //
 // HDFS's clients repeat a call under its own id only when it may have acted: then it acts once, as the native calls do (HadoopCall). If the
 // NameNode cannot tell, because the client has made many calls since, a first try is made without an id, and a repetition is refused.
@@ -40,6 +43,7 @@ class HadoopDoor : public ipc::Handler {
     Executor* reader = nullptr;  // May block on a disk read.
     const Clock* clock = nullptr;
     std::string pool_id;
+    uint32_t min_replication = 1;
   };
   explicit HadoopDoor(Parts parts);
 
@@ -52,6 +56,8 @@ class HadoopDoor : public ipc::Handler {
   using Methods = std::map<std::string_view, Method>;
   template <class Request>
   static Method By(void (HadoopDoor::*handle)(const CallPtr&, const Request&));
+  // On the reader: asking whether the caller is a superuser may wait for a directory service.
+  static Method OnReader(Method method);
   static Method Constant(const google::protobuf::MessageLite& answer);
   static Method Unsupported(std::string_view what);  // "Cairn has no <what>."
   static Methods AllMethods();
@@ -76,7 +82,8 @@ class HadoopDoor : public ipc::Handler {
     std::string path;
     v1::Block block;
     std::vector<std::string> storages;  // Uuids of its pipeline.
-    bool is_open = false;               // Not committed yet.
+    bool is_written = false;            // By its writer: neither committed nor under recovery.
+    std::optional<uint64_t> cut_to;     // A truncate is under way, that leaves it so long; of FindLast: its file.
   };
   absl::StatusOr<WrittenBlock> FindWritten(const ReadView& view, BlockId id);
   // The last block of a file, by id if there is one; id 0 if it has none.
@@ -84,7 +91,12 @@ class HadoopDoor : public ipc::Handler {
   using Find = std::function<absl::StatusOr<WrittenBlock>(const ReadView&)>;
   // Looks in memory, and if that does not do, on the reader.
   void LookUp(Find find, std::function<void(absl::StatusOr<WrittenBlock>)> then);
-  // The words of a commit: `named` and who has acknowledged it.
+  // The storages of its pipeline that have reported it finished, just as it is named. Says NotInMemory if the disk has to be read.
+  absl::StatusOr<std::vector<std::string>> ReportedOn(const WrittenBlock& written, const v1::Block& named, Reach reach);
+  // Waits until its storages have reported it; who has not after a while is left out.
+  void AwaitReports(const WrittenBlock& written, const v1::Block& named, Reach reach, SteadyTime since,
+                    std::function<void(std::vector<std::string>)> then);
+  // The words of a commit: `named` and who has acknowledged it: too few, if too few have it. Waits for their reports.
   void ToCommitted(const CallPtr& call, const hdfs::ExtendedBlockProto& named, std::function<void(v1::CommittedBlock)> then);
 
   // --- the calls ---
@@ -98,6 +110,10 @@ class HadoopDoor : public ipc::Handler {
   void GetQuotaUsage(const CallPtr& call, const hdfs::PathRequestProto& request);
   void GetPreferredBlockSize(const CallPtr& call, const hdfs::PathRequestProto& request);
   void ReportBadBlocks(const CallPtr& call, const hdfs::ReportBadBlocksRequestProto& request);
+  // All blocks from `offset` to `end` or the file's end, after those of `before`, which may be null.
+  void LocateBlocks(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t end,
+                    const std::shared_ptr<v1::GetBlockLocationsResponse>& before,
+                    std::function<void(absl::StatusOr<v1::GetBlockLocationsResponse>)> then);
   void LocateRange(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t length,
                    std::function<void(absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>>)> then);
   // `is_file`: what was listed is a file, and its one entry is itself.
@@ -119,7 +135,8 @@ class HadoopDoor : public ipc::Handler {
   void Mkdirs(const CallPtr& call, const hdfs::MkdirsRequestProto& request);
   void Rename(const CallPtr& call, const hdfs::RenameRequestProto& request);
   void RenameTo(const CallPtr& call, const std::string& source, const std::string& destination, bool may_go_into);
-  void RenameInto(const CallPtr& call, const std::string& source, const std::string& destination);
+  // `refused`: why the plain rename was not made.
+  void RenameInto(const CallPtr& call, const std::string& source, const std::string& destination, const absl::Status& refused);
   void Rename2(const CallPtr& call, const hdfs::Rename2RequestProto& request);
   void Delete(const CallPtr& call, const hdfs::DeleteRequestProto& request);
   void Concat(const CallPtr& call, const hdfs::ConcatRequestProto& request);

@@ -86,7 +86,9 @@ void HadoopDoor::RenameTo(const CallPtr& call, const std::string& source, const 
             if (answer.ok()) return AnswerBool(call, true);
             if (call->is_resent() && ReasonOf(answer.status()) == "REQUEST_MISMATCH") return AnswerBool(call, true);
             const ErrorKind kind = KindOf(answer.status());
-            if (may_go_into && (kind == ErrorKind::kAlreadyExists || IsRoot(destination))) return RenameInto(call, source, destination);
+            // Who may not write where the destination is may yet write in it.
+            const bool may_be_directory = kind == ErrorKind::kAlreadyExists || kind == ErrorKind::kPermission || IsRoot(destination);
+            if (may_go_into && may_be_directory) return RenameInto(call, source, destination, answer.status());
             const bool is_no = kind == ErrorKind::kNotFound || kind == ErrorKind::kAlreadyExists ||
                                (kind == ErrorKind::kInvalidPath && IsOfRootOrBelowItself(source, destination));
             if (!is_no) return call->Fail(answer.status());
@@ -94,14 +96,16 @@ void HadoopDoor::RenameTo(const CallPtr& call, const std::string& source, const 
           });
 }
 
-void HadoopDoor::RenameInto(const CallPtr& call, const std::string& source, const std::string& destination) {
+void HadoopDoor::RenameInto(const CallPtr& call, const std::string& source, const std::string& destination, const absl::Status& refused) {
   v1::GetFileInfoRequest asked;
   asked.set_path(destination);
   Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, std::move(asked),
-      [this, call, source, destination](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+      [this, call, source, destination, refused](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+        const bool is_directory = answer.ok() && answer->status().is_directory();
+        if (!is_directory && KindOf(refused) == ErrorKind::kPermission) return call->Fail(refused);
         if (!answer.ok() && KindOf(answer.status()) != ErrorKind::kNotFound) return call->Fail(answer.status());
         const bool is_same = WithoutSlash(source) == WithoutSlash(destination);
-        if (!answer.ok() || !answer->status().is_directory()) return AnswerBool(call, answer.ok() && is_same);
+        if (!is_directory) return AnswerBool(call, answer.ok() && is_same);
         const std::string_view directory = WithoutSlash(destination);
         RenameTo(call, source, fmt::format("{}/{}", directory == "/" ? std::string_view() : directory, LastComponent(source)),
                  /*may_go_into=*/false);

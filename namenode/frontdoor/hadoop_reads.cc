@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "common/error.h"
 #include "common/status.h"
 #include "namenode/frontdoor/hadoop_conversions.h"
 #include "namenode/frontdoor/hadoop_native_calls.h"
+#include "namenode/namespace/namespace_queries.h"
 
 namespace cairn::namenode {
 namespace {
@@ -44,6 +47,10 @@ hdfs::LocatedBlocksProto ToLocatedBlocks(const v1::FileStatus& status, const goo
   for (const v1::LocatedBlock& block : blocks) *out.add_blocks() = ToHadoopLocated(block, pool_name);
   if (last != nullptr) *out.mutable_lastblock() = ToHadoopLocated(*last, pool_name);
   return out;
+}
+
+absl::Status WasReplaced(const std::string& path) {
+  return MakeError(ErrorKind::kRetriable, fmt::format("{}: another file came to be there while this one was looked up", path));
 }
 
 v1::GetFileInfoRequest StatusOf(const std::string& path) {
@@ -84,34 +91,60 @@ void HadoopDoor::GetPreferredBlockSize(const CallPtr& call, const hdfs::PathRequ
       });
 }
 
-void HadoopDoor::LocateRange(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t length,
-                             std::function<void(absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>>)> then) {
+// One native answer has a bounded number of blocks, HDFS's has all of the range.
+void HadoopDoor::LocateBlocks(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t end,
+                              const std::shared_ptr<v1::GetBlockLocationsResponse>& before,
+                              std::function<void(absl::StatusOr<v1::GetBlockLocationsResponse>)> then) {
   v1::GetBlockLocationsRequest asked;
   asked.set_path(path);
   asked.set_offset_bytes(offset);
-  asked.set_length_bytes(std::min(length, kNone - offset));
+  asked.set_length_bytes(end - offset);
   Ask(call, parts_.clients, &api::ClientNamenode::GetBlockLocations, std::move(asked),
-      [this, call, path, then = std::move(then)](absl::StatusOr<v1::GetBlockLocationsResponse> range) {
-        if (!range.ok()) return then(range.status());
-        const v1::FileStatus& status = range->status();
-        const auto& blocks = range->blocks();
-        // The last block goes with every answer. It is among those of the range if that goes to the file's end.
-        const bool has_last =
-            !blocks.empty() && (blocks.rbegin()->under_construction() ||
-                                blocks.rbegin()->offset_bytes() + blocks.rbegin()->block().length_bytes() >= status.length_bytes());
-        if (has_last && !status.under_construction())
-          return then(std::pair(status, ToLocatedBlocks(status, blocks, &*blocks.rbegin(), pool_name_)));
-        v1::GetBlockLocationsRequest end;
-        end.set_path(path);
-        end.set_offset_bytes(status.length_bytes() == 0 ? 0 : status.length_bytes() - 1);
-        end.set_length_bytes(kNone - end.offset_bytes());
-        Ask(call, parts_.clients, &api::ClientNamenode::GetBlockLocations, std::move(end),
-            [this, range = *std::move(range), then](const absl::StatusOr<v1::GetBlockLocationsResponse>& tail) {
-              if (!tail.ok()) return then(tail.status());
-              const v1::LocatedBlock* const last = tail->blocks().empty() ? nullptr : &*tail->blocks().rbegin();
-              then(std::pair(range.status(), ToLocatedBlocks(range.status(), range.blocks(), last, pool_name_)));
-            });
+      [this, call, path, end, before, then = std::move(then)](absl::StatusOr<v1::GetBlockLocationsResponse> answer) {
+        if (!answer.ok()) return then(answer.status());
+        std::shared_ptr<v1::GetBlockLocationsResponse> range = before;
+        const bool goes_on = !answer->blocks().empty();
+        if (range == nullptr) {
+          range = std::make_shared<v1::GetBlockLocationsResponse>(*std::move(answer));
+        } else if (range->status().inode_id() != answer->status().inode_id()) {
+          return then(WasReplaced(path));
+        } else {
+          range->mutable_blocks()->MergeFrom(answer->blocks());
+        }
+        if (!goes_on) return then(std::move(*range));
+        const v1::LocatedBlock& last = *range->blocks().rbegin();
+        const uint64_t covered = last.offset_bytes() + last.block().length_bytes();
+        if (last.under_construction() || covered >= std::min(end, range->status().length_bytes())) return then(std::move(*range));
+        LocateBlocks(call, path, covered, end, range, then);
       });
+}
+
+void HadoopDoor::LocateRange(const CallPtr& call, const std::string& path, uint64_t offset, uint64_t length,
+                             std::function<void(absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>>)> then) {
+  const uint64_t end_of_range = offset + std::min(length, kNone - offset);
+  LocateBlocks(call, path, offset, end_of_range, nullptr,
+               [this, call, path, then = std::move(then)](absl::StatusOr<v1::GetBlockLocationsResponse> range) {
+                 if (!range.ok()) return then(range.status());
+                 const v1::FileStatus& status = range->status();
+                 const auto& blocks = range->blocks();
+                 // The last block goes with every answer. It is among those of the range if that goes to the file's end.
+                 const bool has_last = !blocks.empty() &&
+                                       (blocks.rbegin()->under_construction() ||
+                                        blocks.rbegin()->offset_bytes() + blocks.rbegin()->block().length_bytes() >= status.length_bytes());
+                 if (has_last && !status.under_construction())
+                   return then(std::pair(status, ToLocatedBlocks(status, blocks, &*blocks.rbegin(), pool_name_)));
+                 v1::GetBlockLocationsRequest end;
+                 end.set_path(path);
+                 end.set_offset_bytes(status.length_bytes() == 0 ? 0 : status.length_bytes() - 1);
+                 end.set_length_bytes(kNone - end.offset_bytes());
+                 Ask(call, parts_.clients, &api::ClientNamenode::GetBlockLocations, std::move(end),
+                     [this, path, range = *std::move(range), then](const absl::StatusOr<v1::GetBlockLocationsResponse>& tail) {
+                       if (!tail.ok()) return then(tail.status());
+                       if (tail->status().inode_id() != range.status().inode_id()) return then(WasReplaced(path));
+                       const v1::LocatedBlock* const last = tail->blocks().empty() ? nullptr : &*tail->blocks().rbegin();
+                       then(std::pair(range.status(), ToLocatedBlocks(range.status(), range.blocks(), last, pool_name_)));
+                     });
+               });
 }
 
 void HadoopDoor::GetBlockLocations(const CallPtr& call, const hdfs::GetBlockLocationsRequestProto& request) {
@@ -176,14 +209,35 @@ void HadoopDoor::AnswerListing(const CallPtr& call, const hdfs::GetListingReques
     *listing.add_partiallisting() = ToHadoopStatus(entry, is_file ? std::string_view() : std::string_view(entry.path()));
   }
   if (places.empty()) return call->Answer(response);
+  const std::string first = located.paths(0);
   Ask(call, parts_.clients, &api::ClientNamenode::GetLocationsMany, std::move(located),
-      [this, call, response, places = std::move(places)](const absl::StatusOr<v1::GetLocationsManyResponse>& answer) mutable {
+      [this, call, first, response, places = std::move(places)](const absl::StatusOr<v1::GetLocationsManyResponse>& answer) mutable {
         if (!answer.ok()) return call->Fail(answer.status());
+        hdfs::DirectoryListingProto& page = *response.mutable_dirlist();
+        const auto cut = [](int from, hdfs::DirectoryListingProto* to) {
+          if (from >= to->partiallisting_size()) return;
+          to->mutable_partiallisting()->DeleteSubrange(from, to->partiallisting_size() - from);
+          to->set_remainingentries(1);
+        };
         for (size_t i = 0; i < places.size() && i < static_cast<size_t>(answer->entries_size()); ++i) {
           const v1::GetLocationsManyResponse::Entry& entry = answer->entries(static_cast<int>(i));
-          hdfs::HdfsFileStatusProto& status = *response.mutable_dirlist()->mutable_partiallisting(places[i]);
-          const v1::LocatedBlock* const last = entry.blocks().empty() ? nullptr : &*entry.blocks().rbegin();
-          *status.mutable_locations() = ToLocatedBlocks(entry.status(), entry.blocks(), last, pool_name_);
+          if (entry.has_error()) continue;  // It has gone meanwhile, or the caller may not read it.
+          if (!entry.has_more()) {
+            const v1::LocatedBlock* const last = entry.blocks().empty() ? nullptr : &*entry.blocks().rbegin();
+            *page.mutable_partiallisting(places[i])->mutable_locations() =
+                ToLocatedBlocks(entry.status(), entry.blocks(), last, pool_name_);
+            continue;
+          }
+          // There was no room for all of its blocks: it begins the next page, and is a page of its own if it begins this one.
+          cut(std::max(places[i], 1), &page);
+          if (places[i] > 0) break;
+          return LocateRange(call, first, 0, kNone,
+                             [call, response](absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>> all) mutable {
+                               if (!all.ok() && !IsMissing(all.status())) return call->Fail(all.status());
+                               if (all.ok())
+                                 *response.mutable_dirlist()->mutable_partiallisting(0)->mutable_locations() = std::move(all->second);
+                               call->Answer(response);
+                             });
         }
         call->Answer(response);
       });
@@ -251,15 +305,28 @@ void HadoopDoor::GetQuotaUsage(const CallPtr& call, const hdfs::PathRequestProto
 }
 
 void HadoopDoor::ReportBadBlocks(const CallPtr& call, const hdfs::ReportBadBlocksRequestProto& request) {
-  v1::ReportBadReplicasRequest asked;
-  for (const hdfs::LocatedBlockProto& located : request.blocks()) {
-    for (const std::string& storage : located.storageids()) {
-      v1::ReportBadReplicasRequest::Bad& bad = *asked.add_replicas();
-      *bad.mutable_block() = FromHadoopBlock(located.b());
-      bad.set_storage_uuid(storage);
+  // Java's client names the nodes only: which storage of each has the block is looked up, perhaps on disk.
+  parts_.reader->Post([this, call, request] {
+    v1::ReportBadReplicasRequest asked;
+    for (const hdfs::LocatedBlockProto& located : request.blocks()) {
+      const v1::Block block = FromHadoopBlock(located.b());
+      const auto add = [&asked, &block](const std::string& storage) {
+        v1::ReportBadReplicasRequest::Bad& bad = *asked.add_replicas();
+        *bad.mutable_block() = block;
+        bad.set_storage_uuid(storage);
+      };
+      for (const std::string& storage : located.storageids()) add(storage);
+      if (located.storageids_size() >= located.locs_size()) continue;
+      const absl::StatusOr<std::optional<v1::BlockRecord>> record = FindBlock(*parts_.space->Snapshot(), BlockId(block.id()));
+      if (!record.ok()) return call->Fail(record.status());
+      if (!*record) continue;
+      const ReplicaPlane::Locations held = parts_.replicas->Locate(BlockId(block.id()), **record, "");
+      for (int i = located.storageids_size(); i < located.locs_size(); ++i)
+        for (const v1::StorageLocation& location : held.locations)
+          if (location.datanode().uuid() == located.locs(i).id().datanodeuuid()) add(location.storage_uuid());
     }
-  }
-  AskForNothing(call, &api::ClientNamenode::ReportBadReplicas, std::move(asked));
+    AskForNothing(call, &api::ClientNamenode::ReportBadReplicas, std::move(asked));
+  });
 }
 
 }  // namespace cairn::namenode

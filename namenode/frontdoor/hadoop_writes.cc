@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "common/error.h"
 #include "common/status.h"
 #include "namenode/frontdoor/hadoop_conversions.h"
 #include "namenode/frontdoor/hadoop_native_calls.h"
+#include "namenode/namespace/lease_rules.h"
 
 namespace cairn::namenode {
 namespace {
@@ -18,6 +20,7 @@ constexpr uint32_t kNewBlockFlag = 0x20;
 
 constexpr uint32_t kAllModes = 0777;
 constexpr uint32_t kFileMode = 0666;
+constexpr uint32_t kOthersWrite = 022;
 
 // Whether the client gives a block that it appends to a new stamp before it writes, as an append here asks for: Java's and libhdfs3's do,
 // by the names that they bear; Go's and Rust's do not. All others begin a new block, which every client can.
@@ -52,7 +55,10 @@ void HadoopDoor::Create(const CallPtr& call, const hdfs::CreateRequestProto& req
   // The native call takes the mode and the umask apart, for the parents that it makes on the way.
   const uint32_t masked = request.masked().perm() & kAllModes;
   const uint32_t unmasked = request.has_unmasked() ? request.unmasked().perm() & kAllModes : kFileMode;
-  asked.set_umask(masked == 0 ? kAllModes : unmasked & ~masked);
+  uint32_t umask = masked == 0 ? kAllModes : unmasked & ~masked;
+  // A mode that was chosen says little of the umask: what may be written by all because nothing was taken off it is the file, not them.
+  if (unmasked != kFileMode && unmasked != kAllModes) umask |= kOthersWrite & ~masked;
+  asked.set_umask(umask);
   asked.set_mode(masked | asked.umask());
   AskOnce(
       call, &api::ClientNamenode::Create, std::move(asked),
@@ -181,9 +187,19 @@ void HadoopDoor::Truncate(const CallPtr& call, const hdfs::TruncateRequestProto&
   v1::TruncateRequest asked;
   asked.set_path(request.src());
   asked.set_new_length_bytes(request.newlength());
-  Ask(
-      call, parts_.clients, &api::ClientNamenode::Truncate, std::move(asked),
-      [call](const absl::StatusOr<v1::TruncateResponse>& answer) {
+  AskOnce(
+      call, &api::ClientNamenode::Truncate, std::move(asked),
+      [this, call, request](const absl::StatusOr<v1::TruncateResponse>& answer) {
+        if (ReasonOf(answer.status()) == kTruncating) {
+          // To just that length: it is the same call, sent again, and not done yet.
+          return LookUp([this, path = request.src()](const ReadView& view) { return FindLast(view, path, 0); },
+                        [call, request, refused = answer.status()](const absl::StatusOr<WrittenBlock>& found) {
+                          if (!found.ok() || found->cut_to != request.newlength()) return call->Fail(refused);
+                          hdfs::BoolResponseProto response;
+                          response.set_result(false);
+                          call->Answer(response);
+                        });
+        }
         if (!answer.ok()) return call->Fail(answer.status());
         hdfs::BoolResponseProto response;
         response.set_result(answer->done());

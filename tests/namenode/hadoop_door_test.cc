@@ -1,6 +1,7 @@
 // The front door of stock HDFS clients: names, attributes, what readers ask, and what is refused.
 
 #include <limits>
+#include <optional>
 
 #include <gmock/gmock.h>
 
@@ -16,7 +17,7 @@ constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
 
 class HadoopDoorTest : public ::testing::Test, protected HadoopFixture {
  protected:
-  HadoopDoorTest() : HadoopFixture(3) {}
+  explicit HadoopDoorTest(const ClientService::Options& options = {}) : HadoopFixture(3, options) {}
 
   static hdfs::RenameRequestProto Move(const std::string& from, const std::string& to) {
     hdfs::RenameRequestProto request;
@@ -50,6 +51,22 @@ class HadoopDoorTest : public ::testing::Test, protected HadoopFixture {
     for (const auto& entry : listed.dirlist().partiallisting()) names.push_back(entry.path());
     return names;
   }
+};
+
+// Permissions count. The root is root's, who runs the NameNode.
+class HadoopDoorWithPermissions : public HadoopDoorTest {
+ protected:
+  HadoopDoorWithPermissions() : HadoopDoorTest(Options(&groups_)) {}
+
+  static ClientService::Options Options(GroupMapping* groups) {
+    ClientService::Options options;
+    options.limits.permissions_enabled = true;
+    options.superuser = "root";
+    options.groups = groups;
+    return options;
+  }
+
+  GroupMapping groups_{{}, [](const std::string&) { return std::vector<std::string>(); }, &process_->clock()};
 };
 
 TEST_F(HadoopDoorTest, MissingPathsAreNoErrorWhereHdfsAnswersNull) {
@@ -164,6 +181,93 @@ TEST_F(HadoopDoorTest, LocationsOfClosedFilesHaveTheLastBlockWhateverTheRange) {
                           return request;
                         }()),
             "FileNotFoundException");
+}
+
+TEST_F(HadoopDoorTest, AFileOfMoreBlocksThanOneNativeAnswerHasIsLocatedWhole) {
+  constexpr int kBlocks = 1003;
+  ASSERT_TRUE(Mkdirs("/d"));
+  WriteFile("/d/a", 10);
+  const uint64_t file = Ask<hdfs::FileStatusResponseProto>("create", Create("/d/big")).fs().fileid();
+  std::optional<hdfs::ExtendedBlockProto> last;
+  for (int i = 0; i < kBlocks; ++i) {
+    last = Ask<hdfs::LocatedBlockResponseProto>("addBlock", AddBlock("/d/big", file, last ? &*last : nullptr)).block().b();
+    last->set_numbytes(1 << 20);
+  }
+  ASSERT_TRUE(AskBool("complete", Complete("/d/big", file, &*last)));
+  WriteFile("/d/c", 10);
+
+  const hdfs::LocatedBlocksProto whole = LocationsOf("/d/big", 0, kNone / 2);
+  ASSERT_EQ(whole.blocks_size(), kBlocks);
+  for (int i = 0; i < kBlocks; ++i) EXPECT_EQ(whole.blocks(i).offset(), static_cast<uint64_t>(i) << 20);
+  EXPECT_EQ(whole.lastblock().b().blockid(), last->blockid());
+  EXPECT_EQ(LocationsOf("/d/big", 1 << 20, uint64_t{1001} << 20).blocks_size(), 1001) << "the range's end is kept";
+  EXPECT_EQ(Ask<hdfs::FileStatusResponseProto>("getLocatedFileInfo", Path("/d/big")).fs().locations().blocks_size(), kBlocks);
+
+  // A listing shows a file with all of its blocks, or on the next page.
+  const hdfs::DirectoryListingProto first = List("/d", "", true).dirlist();
+  ASSERT_EQ(first.partiallisting_size(), 1);
+  EXPECT_EQ(first.partiallisting(0).locations().blocks_size(), 1);
+  EXPECT_GT(first.remainingentries(), 0u);
+  const hdfs::DirectoryListingProto second = List("/d", "a", true).dirlist();
+  ASSERT_EQ(second.partiallisting_size(), 1);
+  EXPECT_EQ(second.partiallisting(0).path(), "big");
+  EXPECT_EQ(second.partiallisting(0).locations().blocks_size(), kBlocks);
+  EXPECT_GT(second.remainingentries(), 0u);
+  const hdfs::DirectoryListingProto third = List("/d", "big", true).dirlist();
+  ASSERT_EQ(third.partiallisting_size(), 1);
+  EXPECT_EQ(third.remainingentries(), 0u);
+  const hdfs::DirectoryListingProto itself = List("/d/big", "", true).dirlist();
+  ASSERT_EQ(itself.partiallisting_size(), 1);
+  EXPECT_EQ(itself.partiallisting(0).locations().blocks_size(), kBlocks);
+  EXPECT_EQ(itself.remainingentries(), 0u);
+}
+
+TEST_F(HadoopDoorTest, BadBlocksAreFoundByTheirNodesIfTheirStoragesAreNotNamed) {
+  WriteFile("/f", 10);
+  hdfs::ReportBadBlocksRequestProto request;
+  *request.add_blocks() = LocationsOf("/f", 0, 1).blocks(0);
+  hdfs::LocatedBlockProto& bad = *request.mutable_blocks(0);
+  bad.mutable_locs()->DeleteSubrange(1, 2);
+  const std::string storage = bad.storageids(0);
+  bad.clear_storageids();
+  Ask<hdfs::EmptyProto>("reportBadBlocks", request);
+  const std::string expected = fmt::format("{}@{}", bad.b().blockid(), storage);
+  EXPECT_THAT(replicas_.bad, ElementsAre(expected));
+  bad.add_storageids(storage);
+  Ask<hdfs::EmptyProto>("reportBadBlocks", request);
+  EXPECT_THAT(replicas_.bad, ElementsAre(expected, expected));
+  bad.mutable_b()->set_blockid(16 << 20);
+  bad.clear_storageids();
+  Ask<hdfs::EmptyProto>("reportBadBlocks", request);
+  EXPECT_EQ(replicas_.bad.size(), 2u) << "of no block that is known";
+}
+
+TEST_F(HadoopDoorWithPermissions, TheOldRenameGoesIntoADirectoryWhoseParentMayNotBeWritten) {
+  WriteFile("/in/a");
+  WriteFile("/b");
+  ASSERT_TRUE(Mkdirs("/open"));
+  hdfs::SetPermissionRequestProto mode;
+  mode.mutable_permission()->set_perm(0777);
+  for (const char* path : {"/in", "/open"}) {
+    mode.set_src(path);
+    Ask<hdfs::EmptyProto>("setPermission", mode);
+  }
+  const auto rename_as = [this](const std::string& user, const std::string& from, const std::string& to) {
+    ipc::Call call;
+    call.id = next_id_++;
+    call.client_id = "fedcba9876543210";
+    call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+    call.version = 1;
+    call.method = "rename";
+    call.request = Move(from, to).SerializeAsString();
+    return Send(std::move(call), user);
+  };
+  const ipc::Answer refused = rename_as("bob", "/in/a", "/b");
+  ASSERT_TRUE(std::holds_alternative<ipc::Failure>(refused));
+  EXPECT_THAT(std::get<ipc::Failure>(refused).exception, HasSubstr("AccessControlException"));
+  EXPECT_TRUE(std::holds_alternative<std::string>(rename_as("bob", "/in/a", "/open")));
+  EXPECT_TRUE(Exists("/open/a"));
+  EXPECT_FALSE(Exists("/in/a"));
 }
 
 TEST_F(HadoopDoorTest, TheOldRenameGoesIntoDirectoriesAndSaysNoWithoutAnException) {

@@ -17,7 +17,7 @@ namespace cairn::namenode {
 // For a fixture to be made of: the front door of stock clients over that of native ones.
 class HadoopFixture : protected FrontDoor {
  protected:
-  explicit HadoopFixture(uint32_t storages) : FrontDoor(storages), door_(Parts()) {}
+  explicit HadoopFixture(uint32_t storages, const ClientService::Options& options = {}) : FrontDoor(storages, options), door_(Parts()) {}
 
   // A call of root, under the next call id unless one is given. `retry_count` as the client counts.
   ipc::Answer Send(const std::string& method, const google::protobuf::MessageLite& request, std::optional<int32_t> id = std::nullopt,
@@ -32,11 +32,11 @@ class HadoopFixture : protected FrontDoor {
     call.request = request.SerializeAsString();
     return Send(std::move(call));
   }
-  ipc::Answer Send(ipc::Call call) {
+  ipc::Answer Send(ipc::Call call, const std::string& user = "root") {
     std::optional<ipc::Answer> answer;
     api::CallContext context;
     context.peer = "10.0.0.9:1234";
-    door_.Handle({"root", ""}, std::move(call), std::move(context), [&](ipc::Answer given) { answer = std::move(given); });
+    door_.Handle({user, ""}, std::move(call), std::move(context), [&](ipc::Answer given) { answer = std::move(given); });
     world_.RunUntil([&] { return answer.has_value(); }, absl::Seconds(10));
     EXPECT_TRUE(answer.has_value()) << "not answered";
     return answer.value_or(ipc::Answer(ipc::Failure{"", "not answered"}));

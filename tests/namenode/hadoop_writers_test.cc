@@ -8,6 +8,7 @@
 namespace cairn::namenode {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class HadoopWriters : public ::testing::Test, protected HadoopFixture {
@@ -61,6 +62,31 @@ TEST_F(HadoopWriters, AWholeFileIsWrittenAndEveryStorageOfItsPipelineCounts) {
   EXPECT_EQ(ExceptionOf("complete", Complete("/f", file_, &other)), "LeaseExpiredException");
 }
 
+TEST_F(HadoopWriters, NoReplicaCountsThatNobodyHasReported) {
+  const hdfs::LocatedBlockProto opened = Open("/f");
+  const hdfs::ExtendedBlockProto block = WithBytes(opened.b(), 100);
+  replicas_.silent = {1, 2, 3};
+  EXPECT_FALSE(AskBool("complete", Complete("/f", file_, &block)));
+  EXPECT_EQ(ExceptionOf("addBlock", AddBlock("/f", file_, &block)), "NotReplicatedYetException");
+  EXPECT_FALSE(AskBool("isFileClosed", Path("/f")));
+  replicas_.silent = {1, 3};
+  EXPECT_TRUE(AskBool("complete", Complete("/f", file_, &block)));
+  const hdfs::LocatedBlocksProto located = LocationsOf("/f", 0, 1);
+  ASSERT_EQ(located.blocks(0).locs_size(), 1);
+  EXPECT_EQ(located.blocks(0).storageids(0), "s2");
+  replicas_.silent = {1, 2, 3};
+  EXPECT_TRUE(AskBool("complete", Complete("/f", file_, &block))) << "it is closed, and sent again";
+}
+
+TEST_F(HadoopWriters, ACompleteWaitsForTheReports) {
+  const hdfs::ExtendedBlockProto block = WithBytes(Open("/f").b(), 100);
+  replicas_.silent = {1, 2, 3};
+  reader_->PostAt(process_->clock().Now() + absl::Milliseconds(200), [this] { replicas_.silent = {3}; });
+  reader_->PostAt(process_->clock().Now() + absl::Milliseconds(300), [this] { replicas_.silent.clear(); });
+  EXPECT_TRUE(AskBool("complete", Complete("/f", file_, &block)));
+  EXPECT_EQ(LocationsOf("/f", 0, 1).blocks(0).locs_size(), 3);
+}
+
 TEST_F(HadoopWriters, AFileIsFoundByItsIdWhereverItWent) {
   const hdfs::ExtendedBlockProto block = WithBytes(Open("/f").b(), 5);
   hdfs::RenameRequestProto rename;
@@ -99,6 +125,16 @@ TEST_F(HadoopWriters, CreateTakesModesAsTheyComeAndGivesParentsThoseOfTheUmask) 
   Ask<hdfs::FileStatusResponseProto>("create", request);
   EXPECT_EQ(StatusOf("/d/e/f").fs().permission().perm(), 0640u);
   EXPECT_EQ(StatusOf("/d").fs().permission().perm(), 0751u);
+  request = Create("/own/f");
+  request.mutable_masked()->set_perm(0600);
+  request.mutable_unmasked()->set_perm(0600);
+  Ask<hdfs::FileStatusResponseProto>("create", request);
+  EXPECT_EQ(StatusOf("/own/f").fs().permission().perm(), 0600u);
+  EXPECT_EQ(StatusOf("/own").fs().permission().perm(), 0755u);
+  request = Create("/shared/f");
+  request.mutable_masked()->set_perm(0662);
+  request.mutable_unmasked()->set_perm(0662);
+  EXPECT_EQ(Ask<hdfs::FileStatusResponseProto>("create", request).fs().permission().perm(), 0662u);
   request = Create("/closed-to-all");
   request.mutable_masked()->set_perm(0);
   EXPECT_EQ(Ask<hdfs::FileStatusResponseProto>("create", request).fs().permission().perm(), 0u);
@@ -168,6 +204,22 @@ TEST_F(HadoopWriters, ARebuiltPipelineIsWhatCounts) {
   const hdfs::LocatedBlocksProto located = LocationsOf("/f", 0, 1);
   ASSERT_EQ(located.blocks(0).locs_size(), 1);
   EXPECT_EQ(located.blocks(0).storageids(0), opened.storageids(1));
+}
+
+TEST_F(HadoopWriters, ANodeThatWasAddedCountsAlthoughItsStorageIsNotNamed) {
+  const hdfs::LocatedBlockProto opened = Open("/f");
+  hdfs::UpdatePipelineRequestProto update;
+  update.set_clientname("writer");
+  *update.mutable_oldblock() = opened.b();
+  *update.mutable_newblock() = NewStamp(opened.b());
+  *update.add_newnodes() = opened.locs(2).id();
+  *update.add_newnodes() = opened.locs(0).id();
+  update.mutable_newnodes(1)->set_datanodeuuid("d4");
+  Ask<hdfs::EmptyProto>("updatePipeline", update);
+  const hdfs::ExtendedBlockProto last = WithBytes(update.newblock(), 5);
+  ASSERT_TRUE(AskBool("complete", Complete("/f", file_, &last)));
+  const hdfs::LocatedBlockProto located = LocationsOf("/f", 0, 1).blocks(0);
+  EXPECT_THAT(std::vector<std::string>(located.storageids().begin(), located.storageids().end()), ElementsAre("s3", "s4"));
 }
 
 TEST_F(HadoopWriters, AnAdditionalNodeComesAfterThoseThatAreThere) {
@@ -296,6 +348,13 @@ TEST_F(HadoopWriters, TruncateSaysWhetherItIsDone) {
   truncate.set_newlength(0);
   EXPECT_TRUE(AskBool("truncate", truncate));
   EXPECT_EQ(StatusOf("/f").fs().length(), 0u);
+  WriteFile("/g", 100);
+  truncate.set_src("/g");
+  truncate.set_newlength(50);
+  EXPECT_FALSE(AskBool("truncate", truncate)) << "its block has to be cut";
+  EXPECT_FALSE(AskBool("truncate", truncate)) << "sent again, as a new call";
+  truncate.set_newlength(40);
+  EXPECT_EQ(ExceptionOf("truncate", truncate), "AlreadyBeingCreatedException");
   truncate.set_src("/none");
   EXPECT_EQ(ExceptionOf("truncate", truncate), "FileNotFoundException");
 }

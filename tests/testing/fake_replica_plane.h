@@ -22,7 +22,8 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
     for (uint32_t i = 1; i <= storages; ++i) live.insert(i);
   }
 
-  std::set<uint32_t> live;  // Registered with this NameNode.
+  std::set<uint32_t> live;    // Registered with this NameNode.
+  std::set<uint32_t> silent;  // Have reported no replica. All others have each block as it is named.
   std::vector<BlockId> changed;
   std::vector<v1::FreedBlock> freed;
   std::vector<std::string> bad;
@@ -45,6 +46,11 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
   }
   Locations Locate(BlockId, const v1::BlockRecord& record, const std::string&, namenode::Reach) override {
     Locations found;
+    if (record.state() == v1::COMMITTED && record.inode_id() == 0) {  // Of no file's row: who has reported it?
+      for (const uint32_t number : live)
+        if (!silent.contains(number)) found.locations.push_back(*LocationOf(StorageNumber(number)));
+      return found;
+    }
     for (const uint32_t number : record.expected_storages())
       if (auto location = LocationOf(StorageNumber(number))) found.locations.push_back(*std::move(location));
     found.retry = found.locations.empty();
@@ -63,7 +69,15 @@ class FakeReplicaPlane : public namenode::ReplicaPlane {
   void OnBadReplica(const v1::Block& block, const std::string& storage_uuid) override {
     bad.push_back(fmt::format("{}@{}", block.id(), storage_uuid));
   }
-  void FillReport(v1::ClusterReportResponse*) override {}
+  void FillReport(v1::ClusterReportResponse* report) override {
+    for (const uint32_t number : live) {
+      v1::DatanodeReport& node = *report->add_datanodes();
+      node.mutable_info()->set_uuid(fmt::format("d{}", number));
+      v1::StorageStatistics& storage = *node.add_storages();
+      storage.set_storage_uuid(fmt::format("s{}", number));
+      storage.set_state(v1::HEALTHY);
+    }
+  }
   void SetNodeAdmin(v1::SetNodeAdminRequest, Done<v1::SetNodeAdminResponse> done) override { done(Unsupported()); }
   uint32_t SetHosts(std::shared_ptr<const namenode::HostList>) override { return 0; }
   void ListNodeBlockers(v1::ListNodeBlockersRequest, Done<v1::ListNodeBlockersResponse> done) override { done(Unsupported()); }
