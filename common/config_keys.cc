@@ -287,7 +287,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"dfs.block.scanner.volume.bytes.per.second", ValueType::kBytes, "1m", "", 0, kMost,
      "Pace of that, each disk; a disk of which it takes longer than the period is read round without a pause. 0: never.",
      "DataNode: limits", true},
-    {"cairn.datanode.volume-balance.threshold-percent", ValueType::kInt, "10", "", 0, 100,
+    {"cairn.datanode.volume-balance.threshold-percent", ValueType::kInt, "0", "", 0, 100,
      "Replicas are moved between the volumes of one DataNode when the used shares of the fullest and the emptiest differ by more points "
      "than this, until they differ by half; 0: never.",
      "DataNode: limits", true},

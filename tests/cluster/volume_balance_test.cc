@@ -29,13 +29,17 @@ constexpr uint64_t kFileBytes = (1 << 20) - 777;
 constexpr int kFiles = 40;
 constexpr int kDeleted = 10;  // The last ones.
 
+constexpr char kMoves[] =
+    "cairn.datanode.volume-balance.threshold-percent: 10\n"
+    "cairn.datanode.volume-balance.bytes-per-second: 20m\n";
+
 class VolumeBalance : public ClusterTest {
  protected:
   // One DataNode of two directories, of which the file of its configuration names the first.
   void Start() {
     first_ = directory_.path() + "/volume-1";
     second_ = directory_.path() + "/volume-2";
-    file_ = fmt::format("dfs.datanode.data.dir: {}\ncairn.datanode.volume-balance.bytes-per-second: 20m\n", first_);
+    file_ = fmt::format("dfs.datanode.data.dir: {}\n{}", first_, kMoves);
     const auto space = env_->files().SpaceOf(directory_.path());
     ASSERT_TRUE(space.ok()) << space.status();
     // Of a large disk only so much is ours, so that a few megabytes are a share of it.
@@ -111,7 +115,7 @@ class VolumeBalance : public ClusterTest {
 TEST_F(VolumeBalance, VolumeThatIsAddedBecomesEvenWhileClientsReadAndDelete) {
   ASSERT_NO_FATAL_FAILURE(Start());
   for (int i = 0; i < kFiles; ++i) ASSERT_TRUE(WriteFile(files_.get(), PathOf(i), ContentOf(i)).ok()) << i;
-  file_ = fmt::format("dfs.datanode.data.dir: {},{}\ncairn.datanode.volume-balance.bytes-per-second: 20m\n", first_, second_);
+  file_ = fmt::format("dfs.datanode.data.dir: {},{}\n{}", first_, second_, kMoves);
   directories_ = {first_, second_};
   const auto added = Reconfigure();
   ASSERT_TRUE(added.ok()) << added.status();
