@@ -1,5 +1,7 @@
 // HadoopDoor: what writers ask.
 
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +12,8 @@
 #include "namenode/frontdoor/hadoop_conversions.h"
 #include "namenode/frontdoor/hadoop_native_calls.h"
 #include "namenode/namespace/lease_rules.h"
+#include "namenode/store/keys.h"
+#include "namenode/store/views.h"
 
 namespace cairn::namenode {
 namespace {
@@ -39,6 +43,16 @@ void Exclude(const google::protobuf::RepeatedPtrField<hdfs::DatanodeInfoProto>& 
     added.set_datanode_uuid(node.id().datanodeuuid());
     added.set_reason("EXCLUDED_BY_CLIENT");
   }
+}
+
+// Of no name, or one that nobody can have, it says yes: it is refused where leases are kept.
+absl::StatusOr<bool> HoldsLeases(const ReadView& view, const std::string& client_name) {
+  if (client_name.empty() || client_name.size() > kMaxHolderBytes) return true;
+  const std::unique_ptr<Cursor> cursor = view.Scan(Family::kLease, LeaseKey(client_name, InodeId(0)), "");
+  RETURN_IF_ERROR(cursor->status());
+  if (!cursor->Valid()) return false;
+  const std::optional<LeaseKeyParts> lease = ParseLeaseKey(cursor->key());
+  return lease && lease->holder == client_name;
 }
 
 }  // namespace
@@ -154,13 +168,19 @@ void HadoopDoor::Fsync(const CallPtr& call, const hdfs::FsyncRequestProto& reque
 }
 
 void HadoopDoor::RenewLease(const CallPtr& call, const hdfs::RenewLeaseRequestProto& request) {
-  Ask(
-      call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(),
-      [call](const absl::StatusOr<v1::RenewLeaseResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        call->Answer(hdfs::EmptyProto());
-      },
-      request.clientname());
+  // Names that hold nothing are not kept: whoever makes them up would fill the room of those that do.
+  parts_.reader->Post([this, call, name = request.clientname()] {
+    const absl::StatusOr<bool> holds = HoldsLeases(*parts_.space->Snapshot(), name);
+    if (!holds.ok()) return call->Fail(holds.status());
+    if (!*holds) return call->Answer(hdfs::EmptyProto());
+    Ask(
+        call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(),
+        [call](const absl::StatusOr<v1::RenewLeaseResponse>& answer) {
+          if (!answer.ok()) return call->Fail(answer.status());
+          call->Answer(hdfs::EmptyProto());
+        },
+        name);
+  });
 }
 
 void HadoopDoor::Append(const CallPtr& call, const hdfs::AppendRequestProto& request) {

@@ -363,7 +363,18 @@ TEST_F(HadoopWriters, LeasesAreRenewedAndRecovered) {
   hdfs::RenewLeaseRequestProto renew;
   renew.set_clientname("nobody yet");
   EXPECT_EQ(ExceptionOf("renewLease", renew), "none");
+  EXPECT_EQ(leases_.stats().holders, 0u) << "a name that holds nothing takes no room";
+  renew.set_clientname("");
+  EXPECT_NE(ExceptionOf("renewLease", renew), "none");
   Ask<hdfs::FileStatusResponseProto>("create", Create("/f"));
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_GE(leases_.SilenceOf("writer").idle, absl::Seconds(10));
+  renew.set_clientname("write");
+  EXPECT_EQ(ExceptionOf("renewLease", renew), "none");
+  renew.set_clientname("writer");
+  EXPECT_EQ(ExceptionOf("renewLease", renew), "none");
+  EXPECT_LT(leases_.SilenceOf("writer").idle, absl::Seconds(1));
+  EXPECT_EQ(leases_.stats().holders, 1u);
   hdfs::RecoverLeaseRequestProto recover;
   recover.set_src("/f");
   recover.set_clientname("other");
