@@ -14,6 +14,7 @@ namespace {
 
 using hdfs::OpWriteBlockProto;
 
+constexpr char kSlow[] = "SLOW";         // The reason for going on without a node that works.
 constexpr size_t kLeastWithoutSlow = 2;  // A writer that waits is better than bytes that one disk has.
 
 // Set when the last owner lets go: also when a task was dropped before it began.
@@ -200,7 +201,7 @@ void BlockStream::TakeAck(const transfer::PipelineAck& ack) {
   const std::optional<size_t> slow = CountSlow(ack.slow_nodes);
   if (!slow) return;
   const std::string& host = nodes_[*slow].datanode().transfer().host();
-  Fail(*slow, "SLOW", absl::UnavailableError(fmt::format("{} has said {} times running that it is slow", host, slow_packets_[*slow])));
+  Fail(*slow, kSlow, absl::UnavailableError(fmt::format("{} has said {} times running that it is slow", host, slow_packets_[*slow])));
 }
 
 std::optional<size_t> BlockStream::CountSlow(uint64_t slow_nodes) {
@@ -249,7 +250,8 @@ void BlockStream::TakeBackUnacked() {
 Awaitable<absl::Status> BlockStream::Recover() {
   for (;;) {
     const SteadyTime now = file_->scope.executor->clock().Now();
-    file_->core->excluded().Add(nodes_[failure_.bad_node].datanode().uuid(), failure_.reason, now);
+    // A slow node the NameNode knows, and chooses when no other is left: without it new blocks would have fewer copies.
+    if (failure_.reason != kSlow) file_->core->excluded().Add(nodes_[failure_.bad_node].datanode().uuid(), failure_.reason, now);
     nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(failure_.bad_node));
     slow_packets_.clear();  // Each is to be sure of itself in the new pipeline, too.
     if (nodes_.empty() || ++without_progress_ > kMaxRecoveriesWithoutProgress)

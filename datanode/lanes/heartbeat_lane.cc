@@ -90,6 +90,8 @@ void HeartbeatLane::OnAnswer(absl::StatusOr<v1::HeartbeatResponse> answer) {
     } else {
       log::Debug("heartbeat: {}", std::string(answer.status().message()));
     }
+    // What the NameNode last said of this node's speed grows old with it.
+    if (on_slow_ && since_answer() > kSlowFor * interval_) on_slow_(false);
     return;
   }
   answered_.fetch_add(1, std::memory_order_relaxed);

@@ -29,7 +29,7 @@ class HeartbeatLane {
 
   // Before Start: called, on the executor, with each answer's word on the balancer's bandwidth.
   void SetBandwidthObserver(absl::AnyInvocable<void(uint64_t bytes_per_second)> observer) { on_bandwidth_ = std::move(observer); }
-  // The same with each answer's word on whether this node is slow.
+  // The same with each answer's word on whether this node is slow; with false also when answers fail to come.
   void SetSlowObserver(absl::AnyInvocable<void(bool slow)> observer) { on_slow_ = std::move(observer); }
   // The first heartbeat leaves at once. Later calls only change the interval (zero: as it is).
   void Start(absl::Duration interval);
@@ -43,6 +43,7 @@ class HeartbeatLane {
 
  private:
   static constexpr size_t kMaxUnderWay = 4;
+  static constexpr int kSlowFor = 3;  // Intervals without an answer, after which a node that was told that it is slow is so no more.
 
   void Tick();
   void Send();

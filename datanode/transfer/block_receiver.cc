@@ -18,6 +18,8 @@ using hdfs::OpWriteBlockProto;
 constexpr size_t kMaxBytesPerWrite = 4 << 20;
 constexpr size_t kMaxPacketsPerWrite = 64;
 constexpr absl::Duration kLongestPause = absl::Seconds(5);  // Of the balancer's pace: its sender keeps to one, too.
+// Writers of HDFS go on without a slow node however few are left, and fail with the last: it says nothing to them with none to spare.
+constexpr uint32_t kNodesToTellSlow = 3;
 constexpr uint32_t kMinBytesPerChecksum = 64;
 constexpr uint32_t kMaxBytesPerChecksum = 1 << 20;
 // From this length on the replica is synced while the nodes downstream still sync theirs, at the price of a second, small sync.
@@ -104,7 +106,7 @@ Awaitable<absl::Status> BlockReceiver::SetUp() {
   // The node downstream sets itself up while we do.
   std::string bad_link = own_link;
   if (status.ok() && op_.targets_size() > 0) {
-    absl::StatusOr<std::unique_ptr<Mirror>> mirror = co_await Mirror::Open(context_, executor_, op_);
+    absl::StatusOr<std::unique_ptr<Mirror>> mirror = co_await Mirror::Open(context_, executor_, op_, sync_on_close_);
     status = mirror.status();
     if (status.ok()) {
       mirror_ = std::move(*mirror);
@@ -341,8 +343,9 @@ Awaitable<void> BlockReceiver::WriteLoop() {
 
 Awaitable<void> BlockReceiver::Respond() {
   const hdfs::ExtendedBlockProto block = op_.header().baseheader().block();
+  const bool tells_slow = op_.pipelinesize() >= kNodesToTellSlow;
   PacketResponder responder(context_, executor_, upstream_, &window_, mirror_.get(), static_cast<size_t>(op_.targets_size()), style_,
-                            sync_on_close_, writer_.get(), block);
+                            sync_on_close_, tells_slow, writer_.get(), block);
   absl::Status status = co_await responder.Run();
   if (status.ok()) {
     window_.Close();

@@ -50,7 +50,8 @@ Mirror::Mirror(const TransferContext* context, Executor* executor, std::string l
       reader_(connection_.get()),
       outgoing_changed_(executor) {}
 
-Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op) {
+Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op,
+                                                                bool sync_on_close) {
   const hdfs::DatanodeInfoProto& next = op.targets(0);
   std::string link_name = transfer::LinkName(next);
   const auto nodes = static_cast<size_t>(op.targets_size());
@@ -60,7 +61,10 @@ Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Mirror::Open(TransferContext*
   if (!connection.ok()) co_return Annotate(connection.status(), fmt::format("mirror {}", link_name));
 
   std::unique_ptr<Mirror> mirror(new Mirror(context, executor, std::move(link_name), nodes, std::move(*connection)));
-  mirror->latency_ = context->peers.Of(op.targets(0).id().datanodeuuid(), executor->clock().Now());
+  mirror->sync_on_close_ = sync_on_close;
+  // The own work of a node in the middle is hidden behind its wait for those further down: beside it the end of a chain, which has
+  // nothing to hide it behind, would seem slow. Only ends are compared.
+  if (nodes == 1) mirror->latency_ = context->peers.Of(op.targets(0).id().datanodeuuid(), executor->clock().Now());
   const std::string bytes = transfer::EncodeOperation(transfer::Opcode::kWriteBlock, ForNextNode(std::move(op)));
   std::vector<std::span<const char>> parts(1, std::span<const char>(bytes));
   const absl::Status sent = co_await mirror->connection_->Write(std::move(parts), deadline);
@@ -145,8 +149,8 @@ Awaitable<void> Mirror::AckLoop(PacketWindow* window) {
 void Mirror::Measure(const PacketWindow::InFlight& packet, const transfer::PipelineAck& ack, SteadyTime now) {
   if (latency_ == nullptr || !packet.alone || !ack.all_success()) return;
   const bool last = packet.header.last_in_block;
-  // A heartbeat touches no disk, and a sync in the middle of a block is neither kind.
-  if (!last && (packet.header.data_length == 0 || packet.header.sync_block)) return;
+  // A heartbeat touches no disk; a sync in the middle of a block, or a close without one, is neither kind.
+  if (last ? !sync_on_close_ && !packet.header.sync_block : packet.header.data_length == 0 || packet.header.sync_block) return;
   latency_->Note(last ? PeerLatency::Kind::kClose : PeerLatency::Kind::kData, packet.downstream_time - ack.downstream_time, now);
 }
 

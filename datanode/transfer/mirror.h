@@ -20,8 +20,9 @@ namespace cairn::datanode {
 class Mirror {
  public:
   // Connects to the first target of `op` and sends it the operation, with the remaining targets; does not wait for the answer.
-  // UNAVAILABLE naming the node.
-  static Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op);
+  // `sync_on_close`: what the close of the stream waits for. UNAVAILABLE naming the node.
+  static Awaitable<absl::StatusOr<std::unique_ptr<Mirror>>> Open(TransferContext* context, Executor* executor, hdfs::OpWriteBlockProto op,
+                                                                 bool sync_on_close);
 
   // The answer to a set-up. What it says is in it; an error only if there is none.
   Awaitable<absl::StatusOr<hdfs::BlockOpResponseProto>> ReadSetUpAnswer();
@@ -55,7 +56,8 @@ class Mirror {
   const size_t nodes_;  // This one and those behind it.
   const std::unique_ptr<Connection> connection_;
   transfer::WireReader reader_;
-  std::shared_ptr<PeerLatency> latency_;  // Of the next node; null: not measured.
+  std::shared_ptr<PeerLatency> latency_;  // Of the next node; null: not measured, as one with others behind it.
+  bool sync_on_close_ = true;
   std::deque<Outgoing> outgoing_;
   Event outgoing_changed_;
   bool closed_ = false;

@@ -21,7 +21,7 @@ bool AcknowledgesTooEarly() { return !FaultPoint("datanode.receiver.ack_before_d
 }  // namespace
 
 PacketResponder::PacketResponder(TransferContext* context, Executor* executor, Connection* upstream, PacketWindow* window, Mirror* mirror,
-                                 size_t nodes_downstream, Style style, bool sync_on_close, ReplicaWriter* writer,
+                                 size_t nodes_downstream, Style style, bool sync_on_close, bool tells_slow, ReplicaWriter* writer,
                                  hdfs::ExtendedBlockProto block)
     : context_(context),
       executor_(executor),
@@ -31,6 +31,7 @@ PacketResponder::PacketResponder(TransferContext* context, Executor* executor, C
       nodes_downstream_(nodes_downstream),
       style_(style),
       sync_on_close_(sync_on_close),
+      tells_slow_(tells_slow),
       writer_(writer),
       block_(std::move(block)) {
   if (style_ != Style::kPipeline || AcknowledgesTooEarly()) window_->ForgetDownstream();
@@ -91,7 +92,7 @@ Awaitable<absl::Status> PacketResponder::Run() {
 
     transfer::PipelineAck ack;
     ack.seqno = packet.header.seqno;
-    ack.slow_nodes = packet.slow_downstream << 1 | (context_->tells_slow.load(std::memory_order_relaxed) ? 1 : 0);
+    ack.slow_nodes = packet.slow_downstream << 1 | (tells_slow_ && context_->tells_slow.load(std::memory_order_relaxed) ? 1 : 0);
     ack.downstream_time = packet.downstream_time;
     ack.replies.push_back(transfer::WireStatusOf(own));
     ack.replies.insert(ack.replies.end(), replies.begin(), replies.end());

@@ -28,9 +28,11 @@ class PacketResponder {
     kTransferRbw,        // A copy of one that is being written, which becomes a node of its pipeline.
   };
 
-  // `mirror` is null at the end of the chain; `nodes_downstream` counts those behind this one.
+  // `mirror` is null at the end of the chain; `nodes_downstream` counts those behind this one. `tells_slow`: whether acknowledgements
+  // may say that this node is slow.
   PacketResponder(TransferContext* context, Executor* executor, Connection* upstream, PacketWindow* window, Mirror* mirror,
-                  size_t nodes_downstream, Style style, bool sync_on_close, ReplicaWriter* writer, hdfs::ExtendedBlockProto block);
+                  size_t nodes_downstream, Style style, bool sync_on_close, bool tells_slow, ReplicaWriter* writer,
+                  hdfs::ExtendedBlockProto block);
 
   // OK when the last packet is acknowledged by all. Otherwise the sender has been told what could be told, and the stream is over.
   Awaitable<absl::Status> Run();
@@ -52,6 +54,7 @@ class PacketResponder {
   const size_t nodes_downstream_;
   const Style style_;
   const bool sync_on_close_;
+  const bool tells_slow_;
   ReplicaWriter* const writer_;
   const hdfs::ExtendedBlockProto block_;
 };

@@ -26,7 +26,7 @@ class PeerLatency {
  public:
   enum class Kind : uint8_t {
     kData,   // A packet with data.
-    kClose,  // The last packet of a block, which waits for a sync if closes are durable.
+    kClose,  // The last packet of a block that is synced before it is acknowledged.
   };
   static constexpr size_t kKinds = 2;
   static constexpr absl::Duration kForgotten = absl::Minutes(5);

@@ -69,10 +69,11 @@ Awaitable<void> TransferSession::Run() {
 }
 
 Awaitable<absl::StatusOr<bool>> TransferSession::Serve(transfer::Opcode opcode) {
-  const StreamCount stream(&context_->counters);
+  std::optional<StreamCount> stream(std::in_place, &context_->counters);
   const size_t max_streams = context_->max_streams.load(std::memory_order_relaxed);
-  if (stream.before() >= max_streams) {
-    std::string why = fmt::format("{} streams are open, dfs.datanode.max.transfer.threads allows {}", stream.before(), max_streams);
+  if (stream->before() >= max_streams) {
+    std::string why = fmt::format("{} streams are open, dfs.datanode.max.transfer.threads allows {}", stream->before(), max_streams);
+    stream.reset();  // Being refused takes its time; it must not be one of the streams for which others are.
     co_await RefuseBusy(std::move(why));
     co_return false;
   }

@@ -24,7 +24,8 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
   const bool starting = parts_.clock->Now() - started_ < parts_.dead_after;
   bool not_registered = false;
   struct Ranked {
-    std::tuple<bool, bool, bool, bool, bool, uint64_t> rank;  // Leaves, stale, slow, not on the client's host, not on its rack, chance.
+    std::tuple<bool, bool, bool, bool, bool, uint64_t>
+        rank;  // Leaves, stale, slow for others, not on the client's host, not on its rack, chance.
     StorageNumber storage;
   };
   std::vector<Ranked> ranked;
@@ -37,8 +38,9 @@ ReplicaPlane::Locations BlockLocator::Locate(BlockId id, const v1::BlockRecord& 
       return;
     }
     if (health->node == v1::DEAD || health->state >= v1::UNAVAILABLE) return;
-    ranked.push_back(
-        {{health->leaves, health->node != v1::LIVE, health->slow, !health->is_on_host, !health->is_on_rack, random.Next()}, storage});
+    ranked.push_back({{health->leaves, health->node != v1::LIVE, health->slow && !health->is_on_host, !health->is_on_host,
+                       !health->is_on_rack, random.Next()},
+                      storage});
   };
 
   const absl::StatusOr<std::vector<ReplicaRow>> rows = parts_.store->ReplicasOf(id, reach);

@@ -151,6 +151,11 @@ TEST_P(MeetsASlowNode, WhileStreamingAndGoesOnWithoutIt) {
   // What it acknowledged in time stands.
   EXPECT_GE(cluster.datanode(GetParam()).replicas[block.block.id()].packets, 4);
   EXPECT_EQ(cluster.Get("/f").value(), data);
+  // It works, so the NameNode may still choose it where it has no other.
+  cluster.datanode(GetParam()).says_slow = false;
+  ASSERT_TRUE(cluster.Put("/g", data).ok());
+  EXPECT_THAT(cluster.namenode().last_excluded, IsEmpty());
+  EXPECT_THAT(cluster.Replicas("/g", 0), SizeIs(3));
   EXPECT_THAT(cluster.Complaints(), IsEmpty());
 }
 

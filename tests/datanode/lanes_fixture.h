@@ -29,6 +29,7 @@ class LanesTest : public StorageTest {
     callbacks.recover = [this](v1::CommandDown::Recover recover, CommandLane::RecoverDone done) {
       recoveries_.emplace_back(std::move(recover), std::move(done));
     };
+    callbacks.slow = [this](bool slow) { slow_ = slow; };
     callbacks.keys = [this](std::vector<v1::BlockTokenKey> keys) { keys_ = std::move(keys); };
     callbacks.shutdown = [this](std::string reason) { shutdown_ = std::move(reason); };
     callbacks.refused = [this](absl::Status status) { refused_ = std::move(status); };
@@ -110,6 +111,7 @@ class LanesTest : public StorageTest {
   std::vector<std::pair<v1::CommandDown::Transfer, CommandLane::TransferDone>> transfers_;
   std::vector<std::pair<v1::CommandDown::Recover, CommandLane::RecoverDone>> recoveries_;
   std::vector<v1::BlockTokenKey> keys_;
+  bool slow_ = false;
   std::string shutdown_;
   absl::Status refused_;
   absl::Status other_cluster_;

@@ -231,6 +231,21 @@ TEST_F(LanesTest, KnowsWhenTheNamenodeLastAnswered) {
   EXPECT_LE(lanes_->heartbeat().since_answer(), absl::Seconds(3));
 }
 
+TEST_F(LanesTest, ANodeTakesItselfForSlowNoLongerThanTheNamenodeSaysSo) {
+  namenode_.heartbeat_response.set_slow(true);
+  Start();
+  world_.RunFor(absl::Seconds(4));
+  EXPECT_TRUE(slow_);
+  namenode_.heartbeat_status = absl::UnavailableError("cut off");
+  world_.RunFor(absl::Seconds(6));
+  EXPECT_TRUE(slow_);
+  world_.RunFor(absl::Seconds(6));
+  EXPECT_FALSE(slow_);
+  namenode_.heartbeat_status = absl::OkStatus();
+  world_.RunFor(absl::Seconds(4));
+  EXPECT_TRUE(slow_);
+}
+
 TEST_F(LanesTest, CommandsBeyondCreditBreakTheStream) {
   options_lanes_.command.invalidations = 2;
   Start();

@@ -118,6 +118,25 @@ TEST_F(TransferServerTest, MoreStreamsThanTheLimitAreToldToComeBack) {
   const std::unique_ptr<TestPeer> third = OpenPipeline({0});
 }
 
+TEST_F(TransferServerTest, OneThatIsBeingRefusedHoldsNoStream) {
+  TransferOptions options;
+  options.max_streams = 2;
+  StartNodes(options);
+  std::unique_ptr<TestPeer> first = OpenPipeline({0});
+  block_ = BlockId(block_.value() + kBlockIdStep);
+  const std::unique_ptr<TestPeer> second = OpenPipeline({0});
+  block_ = BlockId(block_.value() + kBlockIdStep);
+  // Its operation does not come, so the refusal waits.
+  const std::unique_ptr<TestPeer> refused = Connect(0);
+  ASSERT_TRUE(refused->Write(transfer::EncodeOperation(transfer::Opcode::kWriteBlock, WriteOp({0})).substr(0, 3)).ok());
+  world().RunFor(absl::Milliseconds(100));
+  EXPECT_EQ(node(0).server->counters().refused_busy.load(), 1u);
+  first.reset();
+  world().RunFor(absl::Seconds(1));
+  const std::unique_ptr<TestPeer> third = OpenPipeline({0});
+  EXPECT_EQ(node(0).server->counters().active_streams.load(), 2u);
+}
+
 TEST_F(TransferServerTest, MoreConnectionsThanTheLimitAreToldSoAndNotCut) {
   TransferOptions options;
   options.max_streams = 1;

@@ -61,9 +61,10 @@ class SlowCluster {
     }
     return false;
   }
-  // Hosts, in the order in which a reader is to try them.
-  std::vector<std::string> HostsOf(const std::string& path) {
+  // Hosts, in the order in which a reader on `reader` is to try them.
+  std::vector<std::string> HostsOf(const std::string& path, const std::string& reader = "") {
     v1::GetBlockLocationsRequest request;
+    request.set_client_host(reader);
     request.set_path(path);
     request.set_length_bytes(1 << 20);
     const auto located = cluster_.Ask(&api::ClientNamenode::GetBlockLocations, request);
@@ -109,6 +110,8 @@ TEST(SlowNodesSim, ASlowNodeIsFoundAvoidedReadLastAndTakenBack) {
     if (found == hosts.end()) continue;
     ++on_it;
     EXPECT_EQ(found, hosts.end() - 1) << path;
+    // Whoever reads on the node itself waits for no network.
+    EXPECT_EQ(slow.HostsOf(path, slow.NameOf(2)).front(), slow.NameOf(2)) << path;
   }
   EXPECT_GT(on_it, 5u);
 
