@@ -8,10 +8,16 @@ import house
 BENCH = house.ROOT / "tests" / "bench" / "bench.py"
 
 
+def run_bench():
+    return subprocess.run([sys.executable, "-B", str(BENCH), *sys.argv[1:]], cwd=house.ROOT, check=False).returncode
+
+
 def main():
     if not BENCH.exists():
         house.say("bench: tests/bench/bench.py is not in this tree")
         return 1
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        return run_bench()
     # With --json, standard output is the result's alone.
     log = house.build_folder("release") / "build.log"
     quiet = "--json" in sys.argv
@@ -23,7 +29,7 @@ def main():
             return 1
     elif not house.build("release"):
         return 1
-    return subprocess.run([sys.executable, "-B", str(BENCH), *sys.argv[1:]], cwd=house.ROOT, check=False).returncode
+    return run_bench()
 
 
 if __name__ == "__main__":
