@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/status.h"
+#include "common/utf8.h"
 #include "namenode/namespace/file_edit.h"
 #include "namenode/namespace/retry_table.h"
 #include "namenode/store/keys.h"
@@ -51,6 +52,8 @@ absl::Status CheckReadHeader(const v1::RequestHeader& header) {
     return Bad(fmt::format("header: a user name of {} bytes is too long (at most {})", header.user().size(), kMaxUserBytes));
   if (header.client_name().size() > kMaxClientNameBytes)
     return Bad(fmt::format("header: a client name of {} bytes is too long (at most {})", header.client_name().size(), kMaxClientNameBytes));
+  // Kept in rows, which could not be read again; gRPC does not let such names through, Hadoop IPC does.
+  if (!IsUtf8(header.user()) || !IsUtf8(header.client_name())) return Bad("header: a user or client name is not UTF-8");
   // It would be taken for the holder of every file that is being recovered.
   if (header.client_name() == kRecoveryHolder)
     return Bad(fmt::format("header: the client name {} is the NameNode's own; a client needs another", kRecoveryHolder));

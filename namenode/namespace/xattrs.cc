@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "common/utf8.h"
 #include "namenode/namespace/op_context.h"
 
 namespace cairn::namenode {
@@ -34,6 +35,7 @@ absl::Status CheckXattr(const v1::Xattr& xattr, const v1::Mutation::Limits& limi
   if (Prefix(xattr.name_space()) == "unknown")
     return MakeError(ErrorKind::kInvalidArgument, "An XAttr name must be prefixed with user/trusted/security/system, followed by a '.'");
   if (xattr.name().empty()) return MakeError(ErrorKind::kInvalidArgument, "XAttr name cannot be empty.");
+  if (!IsUtf8(xattr.name())) return MakeError(ErrorKind::kInvalidArgument, "XAttr name is not UTF-8.");
   const uint64_t bytes = xattr.name().size() + xattr.value().size();
   if (limits.max_xattr_bytes() != 0 && bytes > limits.max_xattr_bytes())
     return LimitExceeded("XATTR_TOO_BIG", fmt::format("The XAttr is too big: {} bytes of name and value", bytes), "",

@@ -445,6 +445,42 @@ TEST_F(HadoopDoorTest, XattrsGoByTheirNameSpace) {
   EXPECT_EQ(ExceptionOf("removeXAttr", remove), "HadoopIllegalArgumentException");
 }
 
+TEST_F(HadoopDoorTest, WhatIsNotUtf8ComesIntoNoRow) {
+  WriteFile("/f");
+  const std::string bad = "a\xff";
+  EXPECT_EQ(ExceptionOf("create", Create("/g", 1, bad)), "HadoopIllegalArgumentException");
+  hdfs::SetOwnerRequestProto owner;
+  owner.set_src("/f");
+  owner.set_username(bad);
+  EXPECT_NE(ExceptionOf("setOwner", owner), "none");
+  owner.clear_username();
+  owner.set_groupname(bad);
+  EXPECT_NE(ExceptionOf("setOwner", owner), "none");
+  hdfs::SetXAttrRequestProto xattr;
+  xattr.set_src("/f");
+  xattr.mutable_xattr()->set_namespace_(hdfs::XAttrProto::USER);
+  xattr.mutable_xattr()->set_name(bad);
+  xattr.set_flag(1);
+  EXPECT_NE(ExceptionOf("setXAttr", xattr), "none");
+  EXPECT_NE(ExceptionOf("mkdirs", Path("/" + bad)), "none");
+
+  ipc::Call call;
+  call.id = 1000;
+  call.client_id = "0123456789abcdef";
+  call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+  call.version = 1;
+  call.method = "create";
+  call.request = Create("/h").SerializeAsString();
+  EXPECT_TRUE(std::holds_alternative<ipc::Failure>(Send(std::move(call), bad)));
+  EXPECT_EQ(Ask<hdfs::GetListingResponseProto>("getListing", [] {
+              hdfs::GetListingRequestProto list;
+              list.set_src("/");
+              list.set_startafter("");
+              list.set_needlocation(false);
+              return list;
+            }()).dirlist().partiallisting_size(), 1);
+}
+
 TEST_F(HadoopDoorTest, ServerDefaultsTellClientsTheChecksumThatIsStored) {
   const auto defaults = Ask<hdfs::GetServerDefaultsResponseProto>("getServerDefaults", hdfs::EmptyProto()).serverdefaults();
   EXPECT_EQ(defaults.checksumtype(), hdfs::CHECKSUM_CRC32C);

@@ -58,6 +58,12 @@ TEST(RequestHeader, AnythingTooLongOrMissingIsNamed) {
   header.set_client_name(std::string(1025, 'c'));
   EXPECT_EQ(Words(CheckReadHeader(header)), "header: a client name of 1025 bytes is too long (at most 1024)");
   header = GoodHeader();
+  header.set_user("\xff");
+  EXPECT_EQ(Words(CheckReadHeader(header)), "header: a user or client name is not UTF-8");
+  header = GoodHeader();
+  header.set_client_name("c\xc0\x80");
+  EXPECT_EQ(Words(CheckReadHeader(header)), "header: a user or client name is not UTF-8");
+  header = GoodHeader();
   header.set_slot(1024);
   EXPECT_EQ(Words(CheckMutationHeader(header)), "header: slot 1024 is not below 1024");
   header = GoodHeader();

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "common/error.h"
+#include "common/utf8.h"
 #include "namenode/namespace/ops/ops.h"
 
 namespace cairn::namenode {
@@ -57,9 +58,11 @@ absl::Status ApplySetOwner(const v1::Mutation::SetOwner& op, OpContext& ctx) {
       return MakeError(std::move(error));
     }
   }
-  for (const std::string& name : {op.owner(), op.group()})
+  for (const std::string& name : {op.owner(), op.group()}) {
     if (name.size() > kMaxNameBytes)
       return Bad(walk, fmt::format("an owner or group of {} bytes is too long (at most {})", name.size(), kMaxNameBytes));
+    if (!IsUtf8(name)) return Bad(walk, "an owner or group that is not UTF-8");
+  }
   v1::INodeRecord record = *walk.last().record;
   if (!op.owner().empty()) record.set_owner(op.owner());
   if (!op.group().empty()) record.set_group(op.group());
