@@ -191,7 +191,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      "several times as much.",
      "NameNode: namespace"},
     {"cairn.namenode.reclaim.patience", ValueType::kDuration, "2m", "s", 0, kMost,
-     "Trees that have been waiting for longer than this are freed with twice that share, and again for each further one.",
+     "Trees that have been waiting for longer than this are freed with twice that share, and again for each further one, up to a quarter "
+     "of the time.",
      "NameNode: namespace"},
     {"cairn.namenode.row-cache", ValueType::kBytes, "64m", "", 0, kMost,
      "Memory for the rows of it that were used last, in front of the block cache: directories above all.", "NameNode: namespace"},
@@ -258,9 +259,11 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"cairn.datanode.delete.bytes-per-second", ValueType::kBytes, "4g", "", 1048576, kMost, "Pace of deletion, each disk.",
      "DataNode: limits", true},
     {"cairn.datanode.delete.busy-percent", ValueType::kInt, "25", "", 1, 100,
-     "Share of the time that unlinking takes while writers and readers use the disk.", "DataNode: limits", true},
+     "Share of the time that unlinking takes while writers and readers use the disk. One that is nine tenths full does not wait.",
+     "DataNode: limits", true},
     {"cairn.datanode.delete.patience", ValueType::kDuration, "1m", "s", 0, kMost,
-     "Files that have been waiting for longer than this are unlinked with twice that share, and again for each further one.",
+     "Files that have been waiting for longer than this are unlinked with twice that share, and again for each further one, up to half of "
+     "the time.",
      "DataNode: limits", true},
     {"cairn.datanode.delete.backlog", ValueType::kInt, "200000", "", 1, kMost,
      "Files waiting to be unlinked, beyond which the DataNode takes no more deletions from the NameNode.", "DataNode: limits"},

@@ -214,6 +214,7 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     if (!result.ok()) {
       ++figures.failed_steps;
       pending.insert(pending.end(), works.begin(), works.end());
+      WaitAnew();
       not_before = now + options.retry_delay;
     } else {
       Account(works, *result, now);
@@ -275,6 +276,11 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
     return now - oldest;
   }
 
+  // What could not be freed for a while, as in a pause or safe mode, is not in a hurry afterwards.
+  void WaitAnew() {
+    for (Work& work : pending) work.seen = executor->clock().Now();
+  }
+
   using Told = absl::AnyInvocable<void(absl::Status)>;
 
   // Keeps what an operator says, then follows it.
@@ -297,6 +303,7 @@ struct Reclaimer::State : std::enable_shared_from_this<Reclaimer::State> {
       asked = control;
       return;
     }
+    if (control.paused() && !kept.paused()) WaitAnew();
     control = kept;
     not_before = executor->clock().Now();
     Run();

@@ -32,7 +32,7 @@ class Reclaimer {
     absl::Duration pause = absl::Milliseconds(1);      // Between steps while nobody else uses the writer.
     // While others use it. The share is a small one because of what follows from each freed block: three replicas are judged, told to go
     // and reported as gone, which costs the NameNode six times as much (docs/performance.md).
-    Yielding yielding = {.share = 0.03, .patience = absl::Minutes(2)};
+    Yielding yielding = {.share = 0.03, .patience = absl::Minutes(2), .most = 0.25};
     absl::Duration longest_pause = absl::Seconds(1);
     absl::Duration poll_interval = absl::Seconds(5);  // Looks for work also when nobody called Kick.
     absl::Duration retry_delay = absl::Seconds(1);    // After a step that failed.

@@ -20,7 +20,7 @@ struct DeleterOptions {
   double bytes_per_second = 4.0 * (1 << 30);
   // While the disk is used by others: after each unlink it stands back in proportion to what that one took, but never for longer than
   // `longest_yield`. cairn.datanode.delete.busy-percent, cairn.datanode.delete.patience.
-  Yielding yielding = {.share = 0.25, .patience = absl::Minutes(1)};
+  Yielding yielding = {.share = 0.25, .patience = absl::Minutes(1), .most = 0.5};
   absl::Duration longest_yield = absl::Milliseconds(200);
 
   absl::Duration YieldAfter(absl::Duration unlink, absl::Duration oldest) const;

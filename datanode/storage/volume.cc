@@ -56,7 +56,7 @@ Volume::Volume(Env* env, EventLog* events, VolumeOptions options)
       env, fmt::format("deleter-{}", options_.index), options_.deleter,
       [this](const Deleter::File& file) { IgnoreError(Remove(file), "the volume has failed, and says so"); },
       [this] {
-        if (fullness() > kNearlyFull || remaining_bytes() < deleter_->pending_bytes()) return false;
+        if (fullness() > kNearlyFull) return false;
         const int64_t now = absl::ToInt64Nanoseconds(env_->clock().Now().since_start());
         if (now - used_at_ns_.load(std::memory_order_relaxed) < absl::ToInt64Nanoseconds(kInUse)) return true;
         MutexLock lock(ending_mu_);

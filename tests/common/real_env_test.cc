@@ -77,6 +77,8 @@ TEST(Yielding, TheShareGrowsWithTheAgeOfTheWork) {
   EXPECT_EQ(yielding.PauseAfter(absl::Milliseconds(1), absl::ZeroDuration()), absl::Milliseconds(9));
   EXPECT_EQ(yielding.PauseAfter(absl::Milliseconds(1), absl::Minutes(1)), absl::ZeroDuration());
   EXPECT_DOUBLE_EQ((Yielding{.share = 0.1, .patience = absl::ZeroDuration()}).ShareAt(absl::ZeroDuration()), 1);
+  EXPECT_DOUBLE_EQ((Yielding{.share = 0.1, .patience = absl::Seconds(10), .most = 0.5}).ShareAt(absl::Hours(1)), 0.5);
+  EXPECT_DOUBLE_EQ((Yielding{.share = 0.8, .patience = absl::Seconds(10), .most = 0.5}).ShareAt(absl::Hours(1)), 0.8);
 }
 
 TEST(RealEnv, BlockUntilEndsAtItsDeadline) {

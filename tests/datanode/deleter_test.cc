@@ -81,7 +81,7 @@ TEST(DeleterOptions, AnUnlinkThatTookLongIsFollowedByAPauseInProportion) {
 }
 
 TEST(DeleterOptions, FilesThatHaveBeenWaitingForLongGetMoreOfTheTime) {
-  const DeleterOptions options{.yielding = {.share = 0.25, .patience = absl::Minutes(1)}, .longest_yield = absl::Seconds(10)};
+  const DeleterOptions options{.yielding = {.share = 0.25, .patience = absl::Minutes(1), .most = 1}, .longest_yield = absl::Seconds(10)};
   const absl::Duration unlink = absl::Milliseconds(10);
   EXPECT_EQ(options.YieldAfter(unlink, absl::Minutes(1)), absl::Milliseconds(30));
   EXPECT_EQ(options.YieldAfter(unlink, absl::Minutes(2)), absl::Milliseconds(10));
