@@ -182,6 +182,8 @@ TEST_F(Metrics, ADeadDatanodeLeavesUnderReplicatedBlocksAndDeletionsThatWait) {
   ASSERT_TRUE(Write("/doomed", 1000).ok());
   ASSERT_TRUE(Eventually([&] { return OfNamenode("cairn_datanodes{state=\"live\"}") == 3; }));
   EXPECT_EQ(OfNamenode("cairn_blocks{state=\"under_replicated\"}"), 0);
+  // The NameNode has heard of all replicas: of one that it has not, no deletion would wait.
+  ASSERT_TRUE(Eventually([&] { return OfDatanodes("cairn_report_pending") == 0; }));
   cluster_->StopDatanode(2);
   ASSERT_TRUE(files_->Delete("/doomed", false).ok());
   EXPECT_TRUE(Eventually([&] { return OfNamenode("cairn_reclaim_pending_blocks") >= 1; }));

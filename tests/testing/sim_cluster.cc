@@ -89,6 +89,7 @@ void SimCluster::StartDatanode(Daemon* daemon) {
   options.transfer.block_capacity = options.storage.max_block_bytes;
   options.transfer.io_threads = 1;
   options.transfer.tell_slow = options_.tell_slow;
+  options.lanes.report.gather = options_.report_gather;
   options.transfer_bind = {daemon->machine->address(), 9866};
   options.transfer_advertised = {daemon->machine->name(), 9866};
   options.http_advertised = {daemon->machine->name(), 9864};

@@ -41,6 +41,7 @@ struct SimClusterOptions {
   absl::Duration lease_hard_limit = absl::Minutes(10);
   absl::Duration recovery_round = absl::Seconds(10);  // The first; each further one takes twice as long.
   bool tell_slow = false;                             // DataNodes that are found slow say so to writers.
+  absl::Duration report_gather = absl::Milliseconds(10);
 };
 
 class SimCluster {
