@@ -279,7 +279,7 @@ int Run(std::vector<std::string> words) {
   }
   std::cout.flush();
   if (!std::cout && result == kSuccess) result = kFailure;
-  return shell.Interrupted() ? 130 : result;
+  return shell.Interrupted() ? kInterruptedExit : result;
 }
 
 }  // namespace

@@ -8,9 +8,16 @@
 namespace cairn::cli {
 namespace {
 
+constexpr unsigned kCleanUpSeconds = 10;
+
 std::atomic<bool> interrupted{false};
 
-void OnSignal(int) { interrupted.store(true); }
+void OnSignal(int) {
+  interrupted.store(true);
+  alarm(kCleanUpSeconds);
+}
+
+void OnAlarm(int) { _exit(kInterruptedExit); }
 
 }  // namespace
 
@@ -19,6 +26,7 @@ const std::atomic<bool>* CatchInterrupts() {
   action.sa_handler = OnSignal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // And no SA_RESTART: a read of standard input returns.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  std::signal(SIGALRM, OnAlarm);
   std::signal(SIGPIPE, SIG_IGN);
   return &interrupted;
 }

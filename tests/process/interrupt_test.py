@@ -38,6 +38,13 @@ class Interrupt(ClusterTest):
             os.truncate(file.fileno(), 64 << 30)
         return path
 
+    def test_sigterm_while_there_is_no_namenode(self):
+        command = [str(cluster.CAIRN), "dfs", "-fs", "cairn://127.0.0.1:1", "-ls", "/"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as listing:
+            self.assertIn("waiting for NameNode 127.0.0.1:1", listing.stderr.readline())
+            listing.send_signal(signal.SIGTERM)
+            self.assertEqual(listing.wait(30), 130)
+
     def test_sigint_while_a_pipe_is_copied(self):
         self.interrupted("-", signal.SIGINT, feed=generated(2 * BLOCK + 100, 1))
 
