@@ -53,6 +53,7 @@ std::vector<double> Write(FileSystem* files, const Arguments& arguments, std::at
     if (number >= arguments.files) break;
     if (arguments.rate > 0) {
       const double wait = start + static_cast<double>(number) / arguments.rate - NowSeconds();
+      // The pace of the load itself; nothing is waited for.
       if (wait > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
     }
     auto writer = files->Create(fmt::format("{}/{}/{}", arguments.base, number / 100, number));
