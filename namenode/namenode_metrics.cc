@@ -101,20 +101,18 @@ NamenodeMetrics::NamenodeMetrics(metrics::Registry* registry, const NamespaceWri
         [figures] { return figures().invalidations_waiting + figures().invalidations_told; });
   gauge("cairn_invalidation_oldest_age_seconds", "Age of the oldest replica that waits to be deleted.", {},
         [figures] { return absl::ToDoubleSeconds(figures().oldest_invalidation); });
-  for (const auto& [state, name] : {std::pair{v1::LIVE, "live"}, std::pair{v1::STALE, "stale"}, std::pair{v1::DEAD, "dead"}}) {
-    gauge("cairn_datanodes", "DataNodes by state.", {{"state", name}}, [replicas, wanted = state] {
-      v1::ClusterReportResponse report;
-      replicas->FillReport(&report);
-      size_t count = 0;
-      for (const v1::DatanodeReport& node : report.datanodes()) count += node.state() == wanted ? 1 : 0;
-      return count;
-    });
-  }
-  gauge("cairn_datanodes_slow", "DataNodes that others find slow.", {}, [replicas] {
+  const auto count_nodes = [replicas](const auto& counts) {
     v1::ClusterReportResponse report;
     replicas->FillReport(&report);
-    return std::count_if(report.datanodes().begin(), report.datanodes().end(), [](const auto& node) { return node.slow(); });
-  });
+    return std::count_if(report.datanodes().begin(), report.datanodes().end(), counts);
+  };
+  for (const auto& [state, name] : {std::pair{v1::LIVE, "live"}, std::pair{v1::STALE, "stale"}, std::pair{v1::DEAD, "dead"}}) {
+    gauge("cairn_datanodes", "DataNodes by state.", {{"state", name}}, [count_nodes, wanted = state] {
+      return count_nodes([wanted](const v1::DatanodeReport& node) { return node.state() == wanted; });
+    });
+  }
+  gauge("cairn_datanodes_slow", "DataNodes that others find slow.", {},
+        [count_nodes] { return count_nodes([](const v1::DatanodeReport& node) { return node.slow(); }); });
   counter("cairn_namespace_tombstones_skipped_total", "Deleted rows that scans of the namespace had to step over.", {},
           [store] { return store->tombstones_skipped(); });
   gauge("cairn_inodes", "Files and directories, an estimate.", {}, [store] { return store->EstimatedRows(Family::kInode); });
