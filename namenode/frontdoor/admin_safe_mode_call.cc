@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "common/error.h"
 #include "common/log.h"
 #include "namenode/frontdoor/admin_service.h"
+#include "namenode/replicas/datanode_registry.h"
 
 namespace cairn::namenode {
 
@@ -53,7 +52,7 @@ void AdminService::SafeMode(api::CallContext context, v1::SafeModeRequest reques
             if (names_paths) *response.mutable_missing() = std::move(*listed->mutable_blocks());
             for (const v1::DatanodeReport& node : report.datanodes()) {
               v1::SafeModeResponse::Node& added = *response.add_nodes();
-              added.set_address(fmt::format("{}:{}", node.info().transfer().host(), node.info().transfer().port()));
+              added.set_address(AddressOf(node.info()));
               added.set_state(node.state());
               added.set_uuid(node.info().uuid());
               added.set_walk_is_due(node.walk_is_due());
