@@ -4,19 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "tests/namenode/hand_clock.h"
 
 namespace cairn::namenode {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::HandClock;
 using ::testing::IsEmpty;
-
-class HandClock : public Clock {
- public:
-  SteadyTime Now() const override { return now; }
-  absl::Time WallNow() const override { return absl::UnixEpoch(); }
-  SteadyTime now;
-};
 
 class DatanodeRegistryTest : public ::testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "namenode/frontdoor/caller_resolver.h"
+#include "tests/namenode/hand_clock.h"
 #include "tests/testing/matchers.h"
 
 namespace cairn::namenode {
@@ -12,13 +13,6 @@ using namespace testing;  // NOLINT: matchers of this test.
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-class HandClock : public Clock {
- public:
-  SteadyTime Now() const override { return now; }
-  absl::Time WallNow() const override { return absl::UnixEpoch(); }
-  SteadyTime now = SteadyTime::FromStart(absl::Hours(1));
-};
 
 class GroupMappingTest : public ::testing::Test {
  protected:

@@ -10,12 +10,14 @@
 #include <gtest/gtest.h>
 
 #include "namenode/replicas/datanode_registry.h"
+#include "tests/namenode/hand_clock.h"
 #include "tests/testing/matchers.h"
 
 namespace cairn::namenode {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::HandClock;
 using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::SizeIs;
@@ -42,6 +44,12 @@ class SlowNodesTest : public ::testing::Test {
     slow_.Judge({uuids_.begin(), uuids_.end()}, now_);
     return slow_.slow();
   }
+  // As two others say.
+  void FindN05Slow() {
+    Say("n00", {Peer("n05")});
+    Say("n01", {Peer("n05")});
+    EXPECT_THAT(Judge(), ElementsAre("n05"));
+  }
 
   std::vector<std::string> uuids_;
   SlowNodes slow_{SlowNodes::Options()};
@@ -65,9 +73,7 @@ TEST_F(SlowNodesTest, TwoHaveToSaySo) {
 }
 
 TEST_F(SlowNodesTest, AWordHoldsUntilTheNextOneAndTheNodeForHalfAMinuteMore) {
-  Say("n00", {Peer("n05")});
-  Say("n01", {Peer("n05")});
-  EXPECT_THAT(Judge(), ElementsAre("n05"));
+  FindN05Slow();
   now_ = now_ + absl::Minutes(10);
   EXPECT_THAT(Judge(), ElementsAre("n05"));
   Say("n00", {});
@@ -98,9 +104,7 @@ TEST_F(SlowNodesTest, NeitherTheDeadNorWhatOneSaysOfItselfCounts) {
 }
 
 TEST_F(SlowNodesTest, ARestartedNodeIsJudgedByItsNewProcess) {
-  Say("n00", {Peer("n05")});
-  Say("n01", {Peer("n05")});
-  EXPECT_THAT(Judge(), ElementsAre("n05"));
+  FindN05Slow();
   slow_.Restarted("n05", now_);
   now_ = now_ + absl::Seconds(10);
   Say("n00", {Peer("n05", 200, 60'000)});
@@ -149,13 +153,6 @@ TEST_F(SlowNodesTest, AHeartbeatNamesNoMoreThanItMay) {
 }
 
 // --- what follows from it in the registry
-
-class HandClock : public Clock {
- public:
-  SteadyTime Now() const override { return now; }
-  absl::Time WallNow() const override { return absl::UnixEpoch(); }
-  SteadyTime now = SteadyTime::FromStart(absl::Hours(1));
-};
 
 class SlowInRegistryTest : public ::testing::Test {
  protected:
