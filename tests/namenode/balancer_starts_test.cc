@@ -1,6 +1,10 @@
 // The balancer while not all is known that it decides by: after a start of the NameNode, while nodes' racks are asked for, while what
 // is to go waits long for its turn.
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +40,21 @@ class BalancerStarts : public BalancerTest {
     EXPECT_EQ(response->outcome(), v1::BalanceResponse::RUNNING);
     EXPECT_EQ(response->iteration(), 0u);
   }
+  void ExpectWaitingFor(int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      ExpectWaiting(1);
+      cluster_->world.RunFor(absl::Seconds(1));
+    }
+  }
+  // Of the sixty blocks of the three nodes that were in use.
+  void ExpectTheEmptyNodeIsFilled() {
+    EXPECT_EQ(Drive(1).outcome(), v1::BalanceResponse::BALANCED);
+    EXPECT_GE(cluster_->nodes[3]->replicas().size(), 40u);
+    ExpectWantedCopies();
+  }
+  static std::shared_ptr<const RackTable> Racks(const std::map<std::string, std::string>& known) {
+    return std::make_shared<const RackTable>(RackTable::SoFar(known));
+  }
   size_t Orders() const {
     size_t orders = 0;
     for (const auto& node : cluster_->nodes) orders += node->commands.size();
@@ -51,18 +70,13 @@ TEST_F(BalancerStarts, NobodyIsBalancedBeforeAllHaveCome) {
   }
   ExpectWaiting(1);  // The three that are here are alike.
   ConnectNode(3);
-  EXPECT_EQ(Drive(1).outcome(), v1::BalanceResponse::BALANCED);
-  EXPECT_GE(cluster_->nodes[3]->replicas().size(), 40u);
-  ExpectWantedCopies();
+  ExpectTheEmptyNodeIsFilled();
 }
 
 TEST_F(BalancerStarts, WhoDoesNotComeIsWaitedForUntilItIsLost) {
   RestartedAmongFour();
   for (size_t node = 0; node < 3; ++node) ConnectNode(node);
-  for (int second = 0; second < 40; ++second) {
-    ExpectWaiting(1);
-    cluster_->world.RunFor(absl::Seconds(1));
-  }
+  ExpectWaitingFor(40);
   EXPECT_EQ(Drive(1, absl::Minutes(1)).outcome(), v1::BalanceResponse::BALANCED);
 }
 
@@ -71,16 +85,11 @@ TEST_F(BalancerStarts, AWalkThatIsDueIsWaitedFor) {
   cluster_->nodes[0]->Restart();
   cluster_->nodes[0]->ranges_ahead = 0;  // It has much to do before.
   for (size_t node = 0; node < 4; ++node) ConnectNode(node);
-  for (int second = 0; second < 25; ++second) {
-    ExpectWaiting(1);
-    cluster_->world.RunFor(absl::Seconds(1));
-  }
+  ExpectWaitingFor(25);
   cluster_->nodes[0]->ranges_ahead = 1;
   cluster_->nodes[0]->Restart();
   ConnectNode(0);
-  EXPECT_EQ(Drive(1).outcome(), v1::BalanceResponse::BALANCED);
-  EXPECT_GE(cluster_->nodes[3]->replicas().size(), 40u);
-  ExpectWantedCopies();
+  ExpectTheEmptyNodeIsFilled();
 }
 
 TEST_F(BalancerStarts, ANameIsUnknownOnlyWhenAllHaveCome) {
@@ -108,20 +117,14 @@ TEST_F(BalancerStarts, AnswersNameTheEpochSoThatADriverNoticesARestart) {
 }
 
 TEST_F(BalancerStarts, NothingMovesWhileARackIsAskedFor) {
-  const auto racks = [](const std::map<std::string, std::string>& known) {
-    return std::make_shared<const RackTable>(RackTable::SoFar(known));
-  };
   Start(3);
-  cluster_->options.racks = racks({{"dn0", "/r1"}, {"dn1", "/r2"}});
+  cluster_->options.racks = Racks({{"dn0", "/r1"}, {"dn1", "/r2"}});
   Connect();
   Write(60, {0, 1});
   Age();
   for (const auto& node : cluster_->nodes) node->transfers = false;
-  for (int second = 0; second < 10; ++second) {
-    ExpectWaiting(1);
-    cluster_->world.RunFor(absl::Seconds(1));
-  }
-  cluster_->plane->SetRacks(racks({{"dn0", "/r1"}, {"dn1", "/r2"}, {"dn2", "/r2"}}));
+  ExpectWaitingFor(10);
+  cluster_->plane->SetRacks(Racks({{"dn0", "/r1"}, {"dn1", "/r2"}, {"dn2", "/r2"}}));
   cluster_->Settle();
   ASSERT_TRUE(Ask(1).ok());
   EXPECT_GT(Orders(), 0u);
@@ -130,11 +133,8 @@ TEST_F(BalancerStarts, NothingMovesWhileARackIsAskedFor) {
 }
 
 TEST_F(BalancerStarts, MovesPauseWhileTheRackOfANewcomerIsAskedFor) {
-  const auto racks = [](const std::map<std::string, std::string>& known) {
-    return std::make_shared<const RackTable>(RackTable::SoFar(known));
-  };
   Start(4);
-  cluster_->options.racks = racks({{"dn0", "/r"}, {"dn1", "/r"}, {"dn2", "/r"}, {"dn3", "/r"}});
+  cluster_->options.racks = Racks({{"dn0", "/r"}, {"dn1", "/r"}, {"dn2", "/r"}, {"dn3", "/r"}});
   cluster_->options.balancer_moves_per_node = 1;
   Connect();
   Write(60, {0, 1, 2});
@@ -147,7 +147,7 @@ TEST_F(BalancerStarts, MovesPauseWhileTheRackOfANewcomerIsAskedFor) {
   cluster_->world.RunFor(absl::Seconds(20));
   EXPECT_EQ(Orders(), orders);
   ASSERT_TRUE(Ask(1).ok());
-  cluster_->plane->SetRacks(racks({{"dn0", "/r"}, {"dn1", "/r"}, {"dn2", "/r"}, {"dn3", "/r"}, {"dn4", "/r"}}));
+  cluster_->plane->SetRacks(Racks({{"dn0", "/r"}, {"dn1", "/r"}, {"dn2", "/r"}, {"dn3", "/r"}, {"dn4", "/r"}}));
   EXPECT_EQ(Drive(1).outcome(), v1::BalanceResponse::BALANCED);
   EXPECT_GT(Orders(), orders);
 }
