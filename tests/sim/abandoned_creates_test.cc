@@ -135,9 +135,7 @@ class AbandonedCreates : public ::testing::Test {
     for (size_t i = 0; i < count; ++i) lines.push_back(state + " " + PathOf(i));
     return lines;
   }
-  void Wait(absl::Duration time) {
-    cluster_.RunUntil([] { return false; }, time);
-  }
+  void Wait(absl::Duration time) { cluster_.RunFor(time); }
   static bool AllDone(const std::vector<std::unique_ptr<Task>>& tasks) {
     return std::all_of(tasks.begin(), tasks.end(), [](const auto& task) { return task->done; });
   }

@@ -50,9 +50,7 @@ class BlockRecovery : public ::testing::Test {
     cluster_.reset();
   }
 
-  void Run(absl::Duration duration) {
-    cluster_->RunUntil([] { return false; }, duration);
-  }
+  void Run(absl::Duration duration) { cluster_->RunFor(duration); }
   bool RunUntil(absl::AnyInvocable<bool()> done, absl::Duration limit = absl::Minutes(2)) {
     return cluster_->RunUntil(std::move(done), limit);
   }

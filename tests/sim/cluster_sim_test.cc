@@ -54,7 +54,7 @@ RunResult RunSeed(uint64_t seed, int files) {
   for (int i = 0; i < files; ++i) {
     const std::string path = fmt::format("/job/chk-{}/file-{}", i / 4, i);
     workload.Start(path, AnyPlan(path, &random));
-    cluster.RunUntil([] { return false; }, absl::Milliseconds(random.Below(3000)));
+    cluster.RunFor(absl::Milliseconds(random.Below(3000)));
   }
   if (!workload.WaitForAll(absl::Minutes(30))) result.wrong.push_back("the writers do not end");
   attackers.Stop();
@@ -138,11 +138,11 @@ TEST(ClusterSim, ADeadDatanodesBlocksAreReplicatedAgain) {
   };
   bool repaired = false;
   for (int i = 0; i < 600 && !repaired; ++i) {
-    cluster.RunUntil([] { return false; }, absl::Seconds(1));
+    cluster.RunFor(absl::Seconds(1));
     repaired = back();
   }
   EXPECT_TRUE(repaired) << cluster.Report().ShortDebugString();
-  cluster.RunUntil([] { return false; }, absl::Seconds(30));
+  cluster.RunFor(absl::Seconds(30));
   EXPECT_THAT(CheckFiles(&cluster, &workload), IsEmpty());
 }
 

@@ -84,9 +84,9 @@ TEST(DisksSim, DiskThatIsAwayForAMinuteLosesNotEvenLastCopies) {
   ASSERT_TRUE(cluster.RunUntil(
       [&] { return !workload.Compare("/f0").empty() || !workload.Compare("/f1").empty() || !workload.Compare("/f2").empty(); },
       absl::Seconds(30)));
-  cluster.RunUntil([] { return false; }, absl::Seconds(60));
+  cluster.RunFor(absl::Seconds(60));
   disk.SetFaultHook(nullptr);
-  cluster.RunUntil([] { return false; }, absl::Seconds(30));
+  cluster.RunFor(absl::Seconds(30));
   for (int i = 0; i < 6; ++i) EXPECT_THAT(workload.Compare(fmt::format("/f{}", i)), IsEmpty()) << i;
   EXPECT_EQ(removals, 0);
   EXPECT_EQ(cluster.datanode(0)->store().Statistics()[0].state(), v1::HEALTHY);
@@ -137,15 +137,15 @@ TEST(DisksSim, NodeThatTheNamenodeDoesNotHearIsNotReady) {
   SimCluster cluster({.seed = 3});
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.datanode(0)->Ready().ok(); }, absl::Minutes(1)));
   cluster.world().network().Block(cluster.datanode_machine(0), cluster.namenode_machine());
-  cluster.RunUntil([] { return false; }, absl::Seconds(14));
+  cluster.RunFor(absl::Seconds(14));
   EXPECT_TRUE(cluster.datanode(0)->Ready().ok());
-  cluster.RunUntil([] { return false; }, absl::Seconds(5));
+  cluster.RunFor(absl::Seconds(5));
   const absl::Status ready = cluster.datanode(0)->Ready();
   EXPECT_EQ(ready.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(ready.message()), ::testing::HasSubstr("has not answered for"));
   EXPECT_TRUE(cluster.datanode(1)->Ready().ok());
   cluster.world().network().Heal();
-  cluster.RunUntil([] { return false; }, absl::Seconds(5));
+  cluster.RunFor(absl::Seconds(5));
   EXPECT_TRUE(cluster.datanode(0)->Ready().ok());
 }
 

@@ -46,7 +46,7 @@ Latencies Measure(const std::string& fault, const std::string& action) {
   const absl::Duration written_by = absl::Seconds(20);
   for (int i = 0; i < kFilesBefore; ++i)
     workload.Start(fmt::format("/old/{}", i), {.size = 400'000, .keep = written_by + absl::Milliseconds(700 * i), .remove = true});
-  cluster.RunUntil([] { return false; }, written_by);
+  cluster.RunFor(written_by);
 
   if (!fault.empty()) {
     EXPECT_TRUE(ArmFault(fault, action).ok());

@@ -24,9 +24,7 @@ constexpr uint64_t kBlock = 1 << 20;
 
 class Leases : public ::testing::Test {
  protected:
-  void Run(absl::Duration duration) {
-    cluster_.RunUntil([] { return false; }, duration);
-  }
+  void Run(absl::Duration duration) { cluster_.RunFor(duration); }
   // What `other_` sees of /f: the same in each way of asking.
   void ExpectVisible(const std::string& content, uint64_t length, bool open) {
     const auto status = other_.Stat("/d/f");
@@ -184,9 +182,7 @@ class LeaseLimits : public ::testing::Test {
     cluster_.AskFromElsewhere();
     cluster_.namenode()->UseReconfiguration(&reconfiguration_);
   }
-  void Run(absl::Duration duration) {
-    cluster_.RunUntil([] { return false; }, duration);
-  }
+  void Run(absl::Duration duration) { cluster_.RunFor(duration); }
   static absl::StatusOr<Config> Load(const std::string& limits) {
     Config config;
     absl::Status read = config.AddYaml("dfs.permissions.enabled: false\ndfs.blocksize: 1m\n" + limits, "cairn.yaml");

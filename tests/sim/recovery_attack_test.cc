@@ -65,7 +65,7 @@ class Attack {
     attackers_.Start();
     for (int i = 0; i < steps; ++i) {
       Step(lives_[random_.Below(lives_.size())]);
-      cluster_.RunUntil([] { return false; }, absl::Milliseconds(random_.Below(1500)));
+      cluster_.RunFor(absl::Milliseconds(random_.Below(1500)));
     }
     // The rest goes as well, and their files are taken, while the attacks go on.
     for (Life& life : lives_)
@@ -74,7 +74,7 @@ class Attack {
       const Life& life = lives_[random_.Below(lives_.size())];
       // Others wait for the hard limit.
       if (life.fate != Fate::kClosed && random_.OneIn(2)) IgnoreError(other_.RecoverLease(life.file->path()).status(), "it is asked again");
-      cluster_.RunUntil([] { return false; }, absl::Milliseconds(random_.Below(8000)));
+      cluster_.RunFor(absl::Milliseconds(random_.Below(8000)));
     }
     attackers_.Stop();  // Who was cut off is back.
   }
@@ -95,7 +95,7 @@ class Attack {
         wrong.push_back(life.file->path() + ": a fenced flush is acknowledged");
       if (life.file->Close().ok()) wrong.push_back(life.file->path() + ": a fenced close is acknowledged");
     }
-    cluster_.RunUntil([] { return false; }, absl::Seconds(30));
+    cluster_.RunFor(absl::Seconds(30));
     for (const Life& life : lives_) CheckReplicasOf(life);
   }
 
@@ -162,7 +162,7 @@ class Attack {
       case 1:
         // In the middle of what it is doing.
         life.file->BeginFlush();
-        cluster_.RunUntil([] { return false; }, absl::Microseconds(random_.Below(3000)));
+        cluster_.RunFor(absl::Microseconds(random_.Below(3000)));
         [[fallthrough]];
       case 2:
         life.user->Kill();
@@ -251,7 +251,7 @@ class CutsAndAppends {
       } else if (*read != expected_) {
         wrong.push_back(fmt::format("step {}: other bytes; {} of them instead of {}", i, read->size(), expected_.size()));
       }
-      cluster_.RunUntil([] { return false; }, absl::Milliseconds(random_.Below(3000)));
+      cluster_.RunFor(absl::Milliseconds(random_.Below(3000)));
     }
     attackers_.Stop();
     if (!cluster_.Settle(kLong)) wrong.push_back("the cluster does not settle: " + cluster_.Report().ShortDebugString());
@@ -279,7 +279,7 @@ class CutsAndAppends {
         wrong.push_back(fmt::format("{}: {}", what, std::string(status.message())));
         return false;
       }
-      cluster_.RunUntil([] { return false; }, absl::Seconds(1));
+      cluster_.RunFor(absl::Seconds(1));
     }
   }
 

@@ -20,7 +20,7 @@ bool Poll(SimCluster* cluster, absl::Duration limit, absl::AnyInvocable<bool()> 
   const SteadyTime deadline = cluster->world().Now() + limit;
   while (!done()) {
     if (cluster->world().Now() >= deadline) return false;
-    cluster->RunUntil([] { return false; }, kPause);
+    cluster->RunFor(kPause);
   }
   return true;
 }

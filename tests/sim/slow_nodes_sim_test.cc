@@ -56,7 +56,7 @@ class SlowCluster {
   bool WriteUntilSlow() {
     for (int round = 0; round < 20; ++round) {
       Write(50);
-      cluster_.RunUntil([] { return false; }, absl::Seconds(3));
+      cluster_.RunFor(absl::Seconds(3));
       if (!Slow().empty()) return true;
     }
     return false;
@@ -119,7 +119,7 @@ TEST(SlowNodesSim, ASlowNodeIsFoundAvoidedReadLastAndTakenBack) {
   // Nothing is written to it, so nobody learns of it; what is known grows old.
   bool taken_back = false;
   for (int minute = 0; minute < 8 && !taken_back; ++minute) {
-    slow.cluster().RunUntil([] { return false; }, absl::Minutes(1));
+    slow.cluster().RunFor(absl::Minutes(1));
     taken_back = slow.Slow().empty();
   }
   ASSERT_TRUE(taken_back);
@@ -141,11 +141,11 @@ TEST(SlowNodesSim, ARestartedNodeIsNotSlowAnyMore) {
   slow.Delay(1, absl::Microseconds(100));
   slow.cluster().KillDatanode(1, absl::Seconds(2));
   ASSERT_TRUE(slow.cluster().RunUntil([&] { return slow.cluster().AllUp(); }, absl::Minutes(1)));
-  slow.cluster().RunUntil([] { return false; }, absl::Seconds(5));
+  slow.cluster().RunFor(absl::Seconds(5));
   EXPECT_THAT(slow.Slow(), IsEmpty());
   // Others still have what they measured of the process before.
   slow.Write(30);
-  slow.cluster().RunUntil([] { return false; }, absl::Seconds(5));
+  slow.cluster().RunFor(absl::Seconds(5));
   EXPECT_THAT(slow.Slow(), IsEmpty());
 }
 
@@ -167,7 +167,7 @@ TEST(SlowNodesSim, AllAreAsSlowSoNoneIs) {
   SlowCluster slow({.seed = 14, .datanodes = 4});
   for (size_t node = 0; node < 4; ++node) slow.Delay(node, absl::Milliseconds(60));
   for (int round = 0; round < 3; ++round) slow.Write(50);
-  slow.cluster().RunUntil([] { return false; }, absl::Seconds(5));
+  slow.cluster().RunFor(absl::Seconds(5));
   EXPECT_THAT(slow.Slow(), IsEmpty());
 }
 
@@ -175,7 +175,7 @@ TEST(SlowNodesSim, AllAreAsSlowSoNoneIs) {
 TEST(SlowNodesSim, AWriterGoesOnWithoutTheNodeThatBecameSlowIfNodesSaySo) {
   SlowCluster slow({.seed = 15, .datanodes = 4, .block_size_bytes = 4 << 20, .tell_slow = true});
   slow.workload().Start("/long", {.size = 2'000'000, .part_bytes = 5'000, .pause = absl::Milliseconds(500), .flush = true});
-  slow.cluster().RunUntil([] { return false; }, absl::Seconds(2));
+  slow.cluster().RunFor(absl::Seconds(2));
   const std::vector<std::string> pipeline = slow.HostsOf("/long");
   ASSERT_THAT(pipeline, SizeIs(3));
   size_t node = 0;
@@ -185,7 +185,7 @@ TEST(SlowNodesSim, AWriterGoesOnWithoutTheNodeThatBecameSlowIfNodesSaySo) {
   const auto without_it = [&] { return slow.HostsOf("/long").size() == 2; };
   while (!without_it() && files < 1000) {
     for (int i = 0; i < 50; ++i) slow.workload().Write(fmt::format("/in/{}", files++), 3000);
-    slow.cluster().RunUntil([] { return false; }, absl::Seconds(10));
+    slow.cluster().RunFor(absl::Seconds(10));
   }
   EXPECT_THAT(slow.HostsOf("/long"), Not(Contains(pipeline[1])));
   ASSERT_TRUE(slow.workload().WaitForAll(absl::Minutes(30)));

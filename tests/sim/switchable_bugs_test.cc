@@ -109,7 +109,7 @@ Wrong FilesAreWritten(uint64_t seed) {
   Wrong wrong;
   SimCluster cluster({.seed = seed, .retry_budget = absl::Minutes(1)});
   Random random = cluster.world().NewRandom();
-  cluster.RunUntil([] { return false; }, absl::Seconds(5));  // The walks of the start.
+  cluster.RunFor(absl::Seconds(5));  // The walks of the start.
   ReportWatch watch(&cluster);
   Workload workload(&cluster);
   for (int i = 0; i < 4; ++i) workload.Write(fmt::format("/file-{}", i), 1 + random.Below(2'000'000));
@@ -137,7 +137,7 @@ Wrong FilesStay(uint64_t seed) {
   Workload workload(&cluster);
   for (int i = 0; i < 4; ++i) workload.Write(fmt::format("/file-{}", i), 1 + random.Below(2'000'000));
   if (!workload.WaitForAll(absl::Minutes(10))) wrong.push_back("the writers do not end");
-  cluster.RunUntil([] { return false; }, absl::Seconds(30));
+  cluster.RunFor(absl::Seconds(30));
   for (const auto& [path, life] : workload.files())
     if (std::string verdict = workload.Compare(path); !verdict.empty()) wrong.push_back(std::move(verdict));
   return wrong;
@@ -157,7 +157,7 @@ Wrong NodeReturnsWithAnOlderReplica(uint64_t seed) {
   // What the NameNode has to say comes late enough for others to be there first.
   cluster.world().network().SetLink(cluster.namenode_machine(), cluster.datanode_machine(victim), {.latency = absl::Milliseconds(100)});
   workload.Start("/stale", {.size = 900'000, .part_bytes = 50'000, .pause = absl::Milliseconds(100), .flush = true});
-  cluster.RunUntil([] { return false; }, dies_at);
+  cluster.RunFor(dies_at);
   cluster.KillDatanode(victim, absl::Seconds(3));
   if (!workload.WaitForAll(absl::Minutes(10)) || !workload.file("/stale").written.ok()) wrong.push_back("the file was not written");
   v1::GetBlockLocationsRequest request;
@@ -173,7 +173,7 @@ Wrong NodeReturnsWithAnOlderReplica(uint64_t seed) {
       if (reader.ok() && (**reader).length() < block.length_bytes())
         return {fmt::format("node {} serves {} of {} bytes", node, (**reader).length(), block.length_bytes())};
     }
-    cluster.RunUntil([] { return false; }, absl::Milliseconds(10));
+    cluster.RunFor(absl::Milliseconds(10));
   }
   if (!cluster.Settle(absl::Minutes(5))) wrong.push_back("the cluster does not settle");
   Append(CheckFiles(&cluster, &workload), &wrong);

@@ -226,7 +226,7 @@ bool SimCluster::Settle(absl::Duration limit) {
     const bool all_known = static_cast<size_t>(report.datanodes_size()) == datanodes_.size();
     quiet = AllUp() && all_known && pending == 0 ? quiet + 1 : 0;
     if (quiet >= 15) return true;  // Seconds: longer than any delay before a repair or a deletion begins.
-    RunUntil([] { return false; }, absl::Seconds(1));
+    RunFor(absl::Seconds(1));
   }
   return false;
 }

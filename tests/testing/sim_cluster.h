@@ -70,6 +70,9 @@ class SimCluster {
 
   // Runs the world until done(), bringing daemons back meanwhile. False when `limit` passed first. Not from a task.
   bool RunUntil(absl::AnyInvocable<bool()> done, absl::Duration limit);
+  void RunFor(absl::Duration duration) {
+    RunUntil([] { return false; }, duration);
+  }
   bool AllUp() const;
 
   // Of one client process; its core is for coroutines, on its executors.
@@ -139,7 +142,7 @@ absl::StatusOr<Response> SimCluster::AskOf(Api* api, void (Api::*call)(api::Call
     (api->*call)(std::move(context), request, [answer](absl::StatusOr<Response> response) { *answer = std::move(response); });
     RunUntil([&] { return answer->has_value(); }, absl::Seconds(11));
     if (answer->has_value() && (**answer).status().code() != absl::StatusCode::kUnavailable) return std::move(**answer);
-    RunUntil([] { return false; }, absl::Seconds(1));
+    RunFor(absl::Seconds(1));
   }
   return absl::UnavailableError("the NameNode does not answer");
 }
