@@ -47,10 +47,8 @@ void Outbox::Deliver(const std::shared_ptr<Outbox>& outbox, std::string frame) {
 
 void Outbox::Push(std::string_view frame) {
   if (ended_) return;
-  bytes_ += frame;
-  unwritten_bytes_ += frame.size();
   ++answers_;
-  changed_.Set();
+  Add(frame);
 }
 
 void Outbox::Add(std::string_view bytes) {
