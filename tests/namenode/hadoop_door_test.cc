@@ -253,13 +253,8 @@ TEST_F(HadoopDoorWithPermissions, TheOldRenameGoesIntoADirectoryWhoseParentMayNo
     Ask<hdfs::EmptyProto>("setPermission", mode);
   }
   const auto rename_as = [this](const std::string& user, const std::string& from, const std::string& to) {
-    ipc::Call call;
-    call.id = next_id_++;
+    ipc::Call call = NewCall("rename", Move(from, to));
     call.client_id = "fedcba9876543210";
-    call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-    call.version = 1;
-    call.method = "rename";
-    call.request = Move(from, to).SerializeAsString();
     return Send(std::move(call), user);
   };
   const ipc::Answer refused = rename_as("bob", "/in/a", "/b");
@@ -349,11 +344,8 @@ TEST_F(HadoopDoorTest, AFirstTryThatWasOvertakenByLaterCallsStillActs) {
 }
 
 TEST_F(HadoopDoorTest, CallsWithoutAClientIdAreAnswered) {
-  ipc::Call call;
-  call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-  call.version = 1;
-  call.method = "delete";
-  call.request = Remove("/none", true).SerializeAsString();
+  ipc::Call call = NewCall("delete", Remove("/none", true), 0);
+  call.client_id.clear();
   EXPECT_TRUE(std::holds_alternative<std::string>(HadoopFixture::Send(std::move(call))));
 }
 
@@ -464,21 +456,8 @@ TEST_F(HadoopDoorTest, WhatIsNotUtf8ComesIntoNoRow) {
   EXPECT_NE(ExceptionOf("setXAttr", xattr), "none");
   EXPECT_NE(ExceptionOf("mkdirs", Path("/" + bad)), "none");
 
-  ipc::Call call;
-  call.id = 1000;
-  call.client_id = "0123456789abcdef";
-  call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-  call.version = 1;
-  call.method = "create";
-  call.request = Create("/h").SerializeAsString();
-  EXPECT_TRUE(std::holds_alternative<ipc::Failure>(Send(std::move(call), bad)));
-  EXPECT_EQ(Ask<hdfs::GetListingResponseProto>("getListing", [] {
-              hdfs::GetListingRequestProto list;
-              list.set_src("/");
-              list.set_startafter("");
-              list.set_needlocation(false);
-              return list;
-            }()).dirlist().partiallisting_size(), 1);
+  EXPECT_TRUE(std::holds_alternative<ipc::Failure>(Send(NewCall("create", Create("/h"), 1000), bad)));
+  EXPECT_EQ(List("/").dirlist().partiallisting_size(), 1);
 }
 
 TEST_F(HadoopDoorTest, ServerDefaultsTellClientsTheChecksumThatIsStored) {
@@ -507,11 +486,7 @@ TEST_F(HadoopDoorTest, WhatCairnDoesNotHaveIsSaidSo) {
 }
 
 TEST_F(HadoopDoorTest, UnknownNamesAndVersionsAreToldApart) {
-  ipc::Call call;
-  call.client_id = "0123456789abcdef";
-  call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
-  call.version = 1;
-  call.method = "getTheMoon";
+  ipc::Call call = NewCall("getTheMoon", hdfs::EmptyProto(), 0);
   const auto failure_of = [this](const ipc::Call& asked) { return std::get<ipc::Failure>(HadoopFixture::Send(asked)); };
   ipc::Failure failure = failure_of(call);
   EXPECT_EQ(failure.exception, "org.apache.hadoop.ipc.RpcNoSuchMethodException");

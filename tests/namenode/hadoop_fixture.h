@@ -19,17 +19,22 @@ class HadoopFixture : protected FrontDoor {
  protected:
   explicit HadoopFixture(uint32_t storages, const ClientService::Options& options = {}) : FrontDoor(storages, options), door_(Parts()) {}
 
-  // A call of root, under the next call id unless one is given. `retry_count` as the client counts.
-  ipc::Answer Send(const std::string& method, const google::protobuf::MessageLite& request, std::optional<int32_t> id = std::nullopt,
-                   int32_t retry_count = 0) {
+  // Under the next call id unless one is given.
+  ipc::Call NewCall(const std::string& method, const google::protobuf::MessageLite& request, std::optional<int32_t> id = std::nullopt) {
     ipc::Call call;
     call.id = id.value_or(next_id_++);
     call.client_id = "0123456789abcdef";
-    call.retry_count = retry_count;
     call.protocol = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
     call.version = 1;
     call.method = method;
     call.request = request.SerializeAsString();
+    return call;
+  }
+  // A call of root. `retry_count` as the client counts.
+  ipc::Answer Send(const std::string& method, const google::protobuf::MessageLite& request, std::optional<int32_t> id = std::nullopt,
+                   int32_t retry_count = 0) {
+    ipc::Call call = NewCall(method, request, id);
+    call.retry_count = retry_count;
     return Send(std::move(call));
   }
   ipc::Answer Send(ipc::Call call, const std::string& user = "root") {
