@@ -460,6 +460,73 @@ TEST_F(HadoopDoorTest, WhatIsNotUtf8ComesIntoNoRow) {
   EXPECT_EQ(List("/").dirlist().partiallisting_size(), 1);
 }
 
+TEST_F(HadoopDoorTest, FiguresOfTheClusterAreThoseOfItsReport) {
+  v1::ClusterReportResponse& report = *admin_.report;
+  report.set_under_replicated_blocks(1);
+  report.set_corrupt_blocks(2);
+  report.set_missing_blocks(3);
+  report.set_missing_blocks_replication_one(4);
+  report.set_pending_deletion_blocks(5);
+  report.set_at_risk_blocks(6);
+  report.set_mis_replicated_blocks(7);
+  for (const char* uuid : {"d1", "d2", "dead"}) {
+    v1::DatanodeReport& node = *report.add_datanodes();
+    node.mutable_info()->set_uuid(uuid);
+    for (int i = 0; i < 2; ++i) {
+      v1::StorageStatistics& storage = *node.add_storages();
+      storage.set_capacity_bytes(100);
+      storage.set_used_bytes(10);
+      storage.set_remaining_bytes(80);
+    }
+  }
+  report.mutable_datanodes(1)->set_admin_state(v1::DECOMMISSIONING);
+  report.mutable_datanodes(2)->set_state(v1::DEAD);
+
+  const auto stats = Ask<hdfs::GetFsStatsResponseProto>("getFsStats", hdfs::EmptyProto());
+  EXPECT_EQ(stats.capacity(), 400u) << "of the nodes that live";
+  EXPECT_EQ(stats.used(), 40u);
+  EXPECT_EQ(stats.remaining(), 320u);
+  EXPECT_EQ(stats.under_replicated(), 1u);
+  EXPECT_EQ(stats.corrupt_blocks(), 2u);
+  EXPECT_EQ(stats.missing_blocks(), 3u);
+  EXPECT_EQ(stats.missing_repl_one_blocks(), 4u);
+  EXPECT_EQ(stats.pending_deletion_blocks(), 5u);
+  const auto blocks = Ask<hdfs::GetFsReplicatedBlockStatsResponseProto>("getFsReplicatedBlockStats", hdfs::EmptyProto());
+  EXPECT_EQ(blocks.low_redundancy(), 1u);
+  EXPECT_EQ(blocks.corrupt_blocks(), 2u);
+  EXPECT_EQ(blocks.missing_blocks(), 3u);
+  EXPECT_EQ(blocks.missing_repl_one_blocks(), 4u);
+  EXPECT_EQ(blocks.pending_deletion_blocks(), 5u);
+  EXPECT_EQ(blocks.highest_prio_low_redundancy_blocks(), 6u);
+  EXPECT_EQ(blocks.badly_distributed_blocks(), 7u);
+
+  hdfs::GetDatanodeReportRequestProto request;
+  const auto nodes_of = [this, &request](hdfs::DatanodeReportTypeProto type) {
+    request.set_type(type);
+    std::vector<std::string> nodes;
+    const auto listed = Ask<hdfs::GetDatanodeReportResponseProto>("getDatanodeReport", request);
+    for (const hdfs::DatanodeInfoProto& node : listed.di()) nodes.push_back(node.id().datanodeuuid());
+    const auto with_storages = Ask<hdfs::GetDatanodeStorageReportResponseProto>("getDatanodeStorageReport", request);
+    EXPECT_EQ(with_storages.datanodestoragereports_size(), listed.di_size());
+    return nodes;
+  };
+  EXPECT_THAT(nodes_of(hdfs::ALL_NODES), ElementsAre("d1", "d2", "dead"));
+  EXPECT_THAT(nodes_of(hdfs::LIVE_NODES), ElementsAre("d1", "d2"));
+  EXPECT_THAT(nodes_of(hdfs::DEAD_NODES), ElementsAre("dead"));
+  EXPECT_THAT(nodes_of(hdfs::DECOMMISSIONING_NODES), ElementsAre("d2"));
+
+  admin_.report = absl::PermissionDeniedError("not you");
+  EXPECT_NE(ExceptionOf("getFsStats", hdfs::EmptyProto()), "none");
+  EXPECT_NE(ExceptionOf("getDatanodeReport", request), "none");
+  EXPECT_NE(ExceptionOf("setSafeMode",
+                        [] {
+                          hdfs::SetSafeModeRequestProto safe_mode;
+                          safe_mode.set_action(hdfs::SAFEMODE_GET);
+                          return safe_mode;
+                        }()),
+            "none");
+}
+
 TEST_F(HadoopDoorTest, ServerDefaultsTellClientsTheChecksumThatIsStored) {
   const auto defaults = Ask<hdfs::GetServerDefaultsResponseProto>("getServerDefaults", hdfs::EmptyProto()).serverdefaults();
   EXPECT_EQ(defaults.checksumtype(), hdfs::CHECKSUM_CRC32C);

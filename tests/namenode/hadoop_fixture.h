@@ -3,16 +3,36 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include <gtest/gtest.h>
 
+#include "common/api/admin.h"
 #include "common/hadoop_ipc/call.h"
 #include "hdfs/client_protocol.pb.h"
 #include "namenode/frontdoor/hadoop_door.h"
 #include "tests/namenode/front_door.h"
 
 namespace cairn::namenode {
+
+// Has a report of the cluster, and refuses everything else.
+class ReportingAdmin : public api::NamenodeAdmin {
+ public:
+#define CAIRN_ANSWER(Name) \
+  void Name(api::CallContext, v1::Name##Request, api::Done<v1::Name##Response> done) override { Answer(std::move(done)); }
+  CAIRN_NAMENODE_ADMIN_CALLS(CAIRN_ANSWER)
+#undef CAIRN_ANSWER
+
+  absl::StatusOr<v1::ClusterReportResponse> report = v1::ClusterReportResponse();
+
+ private:
+  void Answer(api::Done<v1::ClusterReportResponse> done) { done(report); }
+  template <class Response>
+  void Answer(api::Done<Response> done) {
+    done(absl::UnimplementedError("not here"));
+  }
+};
 
 // For a fixture to be made of: the front door of stock clients over that of native ones.
 class HadoopFixture : protected FrontDoor {
@@ -135,6 +155,7 @@ class HadoopFixture : protected FrontDoor {
   HadoopDoor::Parts Parts() {
     HadoopDoor::Parts parts;
     parts.clients = &service_;
+    parts.admin = &admin_;
     parts.space = &access_;
     parts.replicas = &replicas_;
     parts.reader = reader_.get();
@@ -143,6 +164,7 @@ class HadoopFixture : protected FrontDoor {
     return parts;
   }
 
+  ReportingAdmin admin_;
   HadoopDoor door_;
   int32_t next_id_ = 0;
 };
