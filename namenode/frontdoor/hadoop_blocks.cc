@@ -41,7 +41,7 @@ std::string StorageOn(const v1::ClusterReportResponse& cluster, const std::strin
 }  // namespace
 
 absl::StatusOr<HadoopDoor::WrittenBlock> HadoopDoor::FindWritten(const ReadView& view, BlockId id) {
-  ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, cairn::namenode::FindBlock(view, id));
+  ASSIGN_OR_RETURN(const std::optional<v1::BlockRecord> record, FindBlock(view, id));
   if (!record) {
     return MakeError(ErrorKind::kLeaseExpired,
                      fmt::format("block {} does not exist, or is not under construction: it was abandoned, or its "
@@ -90,21 +90,27 @@ void HadoopDoor::LookUp(Find find, std::function<void(absl::StatusOr<WrittenBloc
   parts_.reader->Post([this, find = std::move(find), then = std::move(then)] { then(find(*parts_.space->Snapshot())); });
 }
 
+void HadoopDoor::LookUpWritten(const CallPtr& call, BlockId id, std::function<void(const WrittenBlock&)> then) {
+  LookUp([this, id](const ReadView& view) { return FindWritten(view, id); },
+         [call, then = std::move(then)](const absl::StatusOr<WrittenBlock>& found) {
+           if (!found.ok()) return call->FailAsIo(found.status());
+           then(*found);
+         });
+}
+
 void HadoopDoor::ToCommitted(const CallPtr& call, const hdfs::ExtendedBlockProto& named, std::function<void(v1::CommittedBlock)> then) {
   const v1::Block block = FromHadoopBlock(named);
-  LookUp([this, id = BlockId(block.id())](const ReadView& view) { return FindWritten(view, id); },
-         [this, call, block, then = std::move(then)](const absl::StatusOr<WrittenBlock>& found) {
-           if (!found.ok()) return call->FailAsIo(found.status());
-           const auto commit = [block, then](const std::vector<std::string>& storages) {
-             v1::CommittedBlock committed;
-             *committed.mutable_block() = block;
-             for (const std::string& storage : storages) committed.add_acknowledged_storages(storage);
-             then(std::move(committed));
-           };
-           // What has been committed, or is misnamed, is answered whoever has acknowledged it.
-           if (!found->is_written || found->block.generation_stamp() != block.generation_stamp()) return commit(found->storages);
-           AwaitReports(*found, block, Reach::kMemory, parts_.clock->Now(), commit);
-         });
+  LookUpWritten(call, BlockId(block.id()), [this, block, then = std::move(then)](const WrittenBlock& found) {
+    const auto commit = [block, then](const std::vector<std::string>& storages) {
+      v1::CommittedBlock committed;
+      *committed.mutable_block() = block;
+      for (const std::string& storage : storages) committed.add_acknowledged_storages(storage);
+      then(std::move(committed));
+    };
+    // What has been committed, or is misnamed, is answered whoever has acknowledged it.
+    if (!found.is_written || found.block.generation_stamp() != block.generation_stamp()) return commit(found.storages);
+    AwaitReports(found, block, Reach::kMemory, parts_.clock->Now(), commit);
+  });
 }
 
 absl::StatusOr<std::vector<std::string>> HadoopDoor::ReportedOn(const WrittenBlock& written, const v1::Block& named, Reach reach) {
@@ -141,56 +147,46 @@ void HadoopDoor::AwaitReports(const WrittenBlock& written, const v1::Block& name
 }
 
 void HadoopDoor::UpdateBlockForPipeline(const CallPtr& call, const hdfs::UpdateBlockForPipelineRequestProto& request) {
-  LookUp([this, id = BlockId(request.block().blockid())](const ReadView& view) { return FindWritten(view, id); },
-         [this, call, request](const absl::StatusOr<WrittenBlock>& found) {
-           if (!found.ok()) return call->FailAsIo(found.status());
-           v1::UpdateBlockForPipelineRequest asked;
-           asked.set_path(found->path);
-           asked.set_inode_id(found->inode_id);
-           *asked.mutable_block() = FromHadoopBlock(request.block());
-           Ask(
-               call, parts_.clients, &api::ClientNamenode::UpdateBlockForPipeline, std::move(asked),
-               [call, block = request.block()](const absl::StatusOr<v1::UpdateBlockForPipelineResponse>& answer) {
-                 if (!answer.ok()) return call->FailAsIo(answer.status());
-                 hdfs::LocatedBlockResponseProto response;
-                 hdfs::LocatedBlockProto& located = *response.mutable_block();
-                 *located.mutable_b() = block;
-                 located.mutable_b()->set_generationstamp(answer->new_generation_stamp());
-                 located.set_offset(0);
-                 FillRest(&located);
-                 call->Answer(response);
-               },
-               request.clientname());
-         });
+  LookUpWritten(call, BlockId(request.block().blockid()), [this, call, request](const WrittenBlock& found) {
+    v1::UpdateBlockForPipelineRequest asked;
+    asked.set_path(found.path);
+    asked.set_inode_id(found.inode_id);
+    *asked.mutable_block() = FromHadoopBlock(request.block());
+    Ask(
+        call, parts_.clients, &api::ClientNamenode::UpdateBlockForPipeline, std::move(asked),
+        [call, block = request.block()](const absl::StatusOr<v1::UpdateBlockForPipelineResponse>& answer) {
+          if (!answer.ok()) return call->FailAsIo(answer.status());
+          hdfs::LocatedBlockResponseProto response;
+          hdfs::LocatedBlockProto& located = *response.mutable_block();
+          *located.mutable_b() = block;
+          located.mutable_b()->set_generationstamp(answer->new_generation_stamp());
+          located.set_offset(0);
+          FillRest(&located);
+          call->Answer(response);
+        },
+        request.clientname());
+  });
 }
 
 void HadoopDoor::UpdatePipeline(const CallPtr& call, const hdfs::UpdatePipelineRequestProto& request) {
-  LookUp([this, id = BlockId(request.oldblock().blockid())](const ReadView& view) { return FindWritten(view, id); },
-         [this, call, request](const absl::StatusOr<WrittenBlock>& found) {
-           if (!found.ok()) return call->FailAsIo(found.status());
-           v1::UpdatePipelineRequest asked;
-           asked.set_path(found->path);
-           asked.set_inode_id(found->inode_id);
-           *asked.mutable_old_block() = FromHadoopBlock(request.oldblock());
-           *asked.mutable_new_block() = FromHadoopBlock(request.newblock());
-           for (const std::string& storage : request.storageids()) asked.add_storages(storage);
-           if (request.storageids().empty()) {
-             // From clients that do not name storages.
-             v1::ClusterReportResponse cluster;
-             parts_.replicas->FillReport(&cluster);
-             for (const hdfs::DatanodeIDProto& node : request.newnodes()) {
-               const std::string storage = StorageOn(cluster, node.datanodeuuid(), found->storages);
-               if (!storage.empty()) asked.add_storages(storage);
-             }
-           }
-           AskOnce(
-               call, &api::ClientNamenode::UpdatePipeline, std::move(asked),
-               [call](const absl::StatusOr<v1::UpdatePipelineResponse>& answer) {
-                 if (!answer.ok()) return call->FailAsIo(answer.status());
-                 call->Answer(hdfs::EmptyProto());
-               },
-               request.clientname());
-         });
+  LookUpWritten(call, BlockId(request.oldblock().blockid()), [this, call, request](const WrittenBlock& found) {
+    v1::UpdatePipelineRequest asked;
+    asked.set_path(found.path);
+    asked.set_inode_id(found.inode_id);
+    *asked.mutable_old_block() = FromHadoopBlock(request.oldblock());
+    *asked.mutable_new_block() = FromHadoopBlock(request.newblock());
+    for (const std::string& storage : request.storageids()) asked.add_storages(storage);
+    if (request.storageids().empty()) {
+      // From clients that do not name storages.
+      v1::ClusterReportResponse cluster;
+      parts_.replicas->FillReport(&cluster);
+      for (const hdfs::DatanodeIDProto& node : request.newnodes()) {
+        const std::string storage = StorageOn(cluster, node.datanodeuuid(), found.storages);
+        if (!storage.empty()) asked.add_storages(storage);
+      }
+    }
+    AskOnce(call, &api::ClientNamenode::UpdatePipeline, std::move(asked), AnswerNothingAsIo(call), request.clientname());
+  });
 }
 
 void HadoopDoor::GetAdditionalDatanode(const CallPtr& call, const hdfs::GetAdditionalDatanodeRequestProto& request) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "hdfs/client_protocol.pb.h"
 #include "namenode/namespace/lease_rules.h"
 #include "namenode/namespace/retry_table.h"
 #include "namenode/store/keys.h"
@@ -58,6 +59,12 @@ v1::RequestHeader HadoopCall::HeaderOfOnce(const std::string& client_name, absl:
 }
 
 void HadoopCall::Answer(const google::protobuf::MessageLite& response) { std::exchange(done_, nullptr)(response.SerializeAsString()); }
+
+void HadoopCall::AnswerBool(bool result) {
+  hdfs::BoolResponseProto response;
+  response.set_result(result);
+  Answer(response);
+}
 
 void HadoopCall::Fail(ipc::Failure failure) { std::exchange(done_, nullptr)(std::move(failure)); }
 

@@ -32,6 +32,7 @@ class HadoopCall {
   v1::RequestHeader HeaderOfOnce(const std::string& client_name, absl::Time now) const;
 
   void Answer(const google::protobuf::MessageLite& response);
+  void AnswerBool(bool result);
   void Fail(ipc::Failure failure);
   // In the words and the class that HDFS has for it.
   void Fail(const absl::Status& status);
@@ -46,6 +47,8 @@ class HadoopCall {
 };
 
 using HadoopCallPtr = std::shared_ptr<HadoopCall>;
+
+inline constexpr char kUnsupportedException[] = "java.lang.UnsupportedOperationException";
 
 // What HDFS's NameNode throws in such a case.
 ipc::Failure ToHadoopFailure(const absl::Status& status);

@@ -21,76 +21,72 @@ bool IsOf(const v1::DatanodeReport& node, hdfs::DatanodeReportTypeProto type) {
   return false;
 }
 
+// What HDFS's statistics of the cluster and of its blocks both have.
+template <class Statistics>
+void FillBlocks(const v1::ClusterReportResponse& report, Statistics* out) {
+  out->set_corrupt_blocks(report.corrupt_blocks());
+  out->set_missing_blocks(report.missing_blocks());
+  out->set_missing_repl_one_blocks(report.missing_blocks_replication_one());
+  out->set_blocks_in_future(0);
+  out->set_pending_deletion_blocks(report.pending_deletion_blocks());
+}
+
 }  // namespace
+
+void HadoopDoor::AskReport(const CallPtr& call, std::function<void(const v1::ClusterReportResponse&)> then) {
+  Ask(call, parts_.admin, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest(),
+      [call, then = std::move(then)](const absl::StatusOr<v1::ClusterReportResponse>& report) {
+        if (!report.ok()) return call->Fail(report.status());
+        then(*report);
+      });
+}
 
 void HadoopDoor::GetFsStats(const CallPtr& call, const hdfs::EmptyProto& request) {
   static_cast<void>(request);
-  Ask(call, parts_.admin, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest(),
-      [call](const absl::StatusOr<v1::ClusterReportResponse>& report) {
-        if (!report.ok()) return call->Fail(report.status());
-        hdfs::GetFsStatsResponseProto response;
-        uint64_t capacity = 0, used = 0, remaining = 0;
-        for (const v1::DatanodeReport& node : report->datanodes()) {
-          if (!IsOf(node, hdfs::LIVE_NODES)) continue;
-          for (const v1::StorageStatistics& storage : node.storages()) {
-            capacity += storage.capacity_bytes();
-            used += storage.used_bytes();
-            remaining += storage.remaining_bytes();
-          }
-        }
-        response.set_capacity(capacity);
-        response.set_used(used);
-        response.set_remaining(remaining);
-        response.set_under_replicated(report->under_replicated_blocks());
-        response.set_corrupt_blocks(report->corrupt_blocks());
-        response.set_missing_blocks(report->missing_blocks());
-        response.set_missing_repl_one_blocks(report->missing_blocks_replication_one());
-        response.set_blocks_in_future(0);
-        response.set_pending_deletion_blocks(report->pending_deletion_blocks());
-        call->Answer(response);
-      });
+  AskReport(call, [call](const v1::ClusterReportResponse& report) {
+    StorageTotals totals;
+    for (const v1::DatanodeReport& node : report.datanodes())
+      if (IsOf(node, hdfs::LIVE_NODES)) AddStorages(node, &totals);
+    hdfs::GetFsStatsResponseProto response;
+    response.set_capacity(totals.capacity);
+    response.set_used(totals.used);
+    response.set_remaining(totals.remaining);
+    response.set_under_replicated(report.under_replicated_blocks());
+    FillBlocks(report, &response);
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::GetFsReplicatedBlockStats(const CallPtr& call, const hdfs::EmptyProto& request) {
   static_cast<void>(request);
-  Ask(call, parts_.admin, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest(),
-      [call](const absl::StatusOr<v1::ClusterReportResponse>& report) {
-        if (!report.ok()) return call->Fail(report.status());
-        hdfs::GetFsReplicatedBlockStatsResponseProto response;
-        response.set_low_redundancy(report->under_replicated_blocks());
-        response.set_corrupt_blocks(report->corrupt_blocks());
-        response.set_missing_blocks(report->missing_blocks());
-        response.set_missing_repl_one_blocks(report->missing_blocks_replication_one());
-        response.set_blocks_in_future(0);
-        response.set_pending_deletion_blocks(report->pending_deletion_blocks());
-        response.set_highest_prio_low_redundancy_blocks(report->at_risk_blocks());
-        response.set_badly_distributed_blocks(report->mis_replicated_blocks());
-        call->Answer(response);
-      });
+  AskReport(call, [call](const v1::ClusterReportResponse& report) {
+    hdfs::GetFsReplicatedBlockStatsResponseProto response;
+    response.set_low_redundancy(report.under_replicated_blocks());
+    FillBlocks(report, &response);
+    response.set_highest_prio_low_redundancy_blocks(report.at_risk_blocks());
+    response.set_badly_distributed_blocks(report.mis_replicated_blocks());
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::GetDatanodeReport(const CallPtr& call, const hdfs::GetDatanodeReportRequestProto& request) {
-  Ask(call, parts_.admin, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest(),
-      [this, call, type = request.type()](const absl::StatusOr<v1::ClusterReportResponse>& report) {
-        if (!report.ok()) return call->Fail(report.status());
-        hdfs::GetDatanodeReportResponseProto response;
-        const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
-        for (const v1::DatanodeReport& node : report->datanodes())
-          if (IsOf(node, type)) *response.add_di() = ToHadoopReport(node, now_ms);
-        call->Answer(response);
-      });
+  AskReport(call, [this, call, type = request.type()](const v1::ClusterReportResponse& report) {
+    hdfs::GetDatanodeReportResponseProto response;
+    const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
+    for (const v1::DatanodeReport& node : report.datanodes())
+      if (IsOf(node, type)) *response.add_di() = ToHadoopReport(node, now_ms);
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::GetDatanodeStorageReport(const CallPtr& call, const hdfs::GetDatanodeReportRequestProto& request) {
-  Ask(call, parts_.admin, &api::NamenodeAdmin::ClusterReport, v1::ClusterReportRequest(),
-      [this, call, type = request.type()](const absl::StatusOr<v1::ClusterReportResponse>& report) {
-        if (!report.ok()) return call->Fail(report.status());
-        hdfs::GetDatanodeStorageReportResponseProto response;
-        const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
-        for (const v1::DatanodeReport& node : report->datanodes())
-          if (IsOf(node, type)) *response.add_datanodestoragereports() = ToHadoopStorageReport(node, now_ms);
-        call->Answer(response);
-      });
+  AskReport(call, [this, call, type = request.type()](const v1::ClusterReportResponse& report) {
+    hdfs::GetDatanodeStorageReportResponseProto response;
+    const int64_t now_ms = absl::ToUnixMillis(parts_.clock->WallNow());
+    for (const v1::DatanodeReport& node : report.datanodes())
+      if (IsOf(node, type)) *response.add_datanodestoragereports() = ToHadoopStorageReport(node, now_ms);
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::SetSafeMode(const CallPtr& call, const hdfs::SetSafeModeRequestProto& request) {
@@ -103,9 +99,7 @@ void HadoopDoor::SetSafeMode(const CallPtr& call, const hdfs::SetSafeModeRequest
   }
   Ask(call, parts_.admin, &api::NamenodeAdmin::SafeMode, std::move(asked), [call](const absl::StatusOr<v1::SafeModeResponse>& answer) {
     if (!answer.ok()) return call->Fail(answer.status());
-    hdfs::BoolResponseProto response;
-    response.set_result(answer->on());
-    call->Answer(response);
+    call->AnswerBool(answer->on());
   });
 }
 
@@ -122,22 +116,14 @@ void HadoopDoor::SaveNamespace(const CallPtr& call, const hdfs::EmptyProto& requ
 
 void HadoopDoor::RefreshNodes(const CallPtr& call, const hdfs::EmptyProto& request) {
   static_cast<void>(request);
-  Ask(call, parts_.admin, &api::NamenodeAdmin::RefreshNodes, v1::RefreshNodesRequest(),
-      [call](const absl::StatusOr<v1::RefreshNodesResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        call->Answer(hdfs::EmptyProto());
-      });
+  Ask(call, parts_.admin, &api::NamenodeAdmin::RefreshNodes, v1::RefreshNodesRequest(), AnswerNothing(call));
 }
 
 void HadoopDoor::SetBalancerBandwidth(const CallPtr& call, const hdfs::SetBalancerBandwidthRequestProto& request) {
   if (request.bandwidth() < 0) return call->Fail({"java.lang.IllegalArgumentException", "Bandwidth should be a non-negative integer"});
   v1::SetBalancerBandwidthRequest asked;
   asked.set_bytes_per_second(static_cast<uint64_t>(request.bandwidth()));
-  Ask(call, parts_.admin, &api::NamenodeAdmin::SetBalancerBandwidth, std::move(asked),
-      [call](const absl::StatusOr<v1::SetBalancerBandwidthResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        call->Answer(hdfs::EmptyProto());
-      });
+  Ask(call, parts_.admin, &api::NamenodeAdmin::SetBalancerBandwidth, std::move(asked), AnswerNothing(call));
 }
 
 }  // namespace cairn::namenode

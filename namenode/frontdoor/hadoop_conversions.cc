@@ -3,32 +3,30 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace cairn::namenode {
 namespace {
-
-struct Totals {
-  uint64_t capacity = 0;
-  uint64_t used = 0;
-  uint64_t remaining = 0;
-  uint64_t replicas = 0;
-};
-
-Totals TotalsOf(const v1::DatanodeReport& report) {
-  Totals totals;
-  for (const v1::StorageStatistics& storage : report.storages()) {
-    totals.capacity += storage.capacity_bytes();
-    totals.used += storage.used_bytes();
-    totals.remaining += storage.remaining_bytes();
-    totals.replicas += storage.replicas();
-  }
-  return totals;
-}
 
 uint64_t NotOurs(uint64_t capacity, uint64_t used, uint64_t remaining) {
   return capacity > used + remaining ? capacity - used - remaining : 0;
 }
 
 }  // namespace
+
+std::string_view WithoutSlash(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+std::string_view LastComponent(std::string_view path) {
+  path = WithoutSlash(path);
+  return path.substr(path.rfind('/') + 1);  // Also of a path without any.
+}
+
+std::string Join(std::string_view directory, std::string_view name) {
+  return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", name);
+}
 
 hdfs::HdfsFileStatusProto ToHadoopStatus(const v1::FileStatus& status, std::string_view name) {
   hdfs::HdfsFileStatusProto out;
@@ -106,12 +104,22 @@ void FillDatanode(const v1::DatanodeInfo& datanode, hdfs::DatanodeInfoProto* to)
   if (hdfs::DatanodeInfoProto::AdminState_IsValid(state)) to->set_adminstate(static_cast<hdfs::DatanodeInfoProto::AdminState>(state));
 }
 
+void AddStorages(const v1::DatanodeReport& report, StorageTotals* to) {
+  for (const v1::StorageStatistics& storage : report.storages()) {
+    to->capacity += storage.capacity_bytes();
+    to->used += storage.used_bytes();
+    to->remaining += storage.remaining_bytes();
+    to->replicas += storage.replicas();
+  }
+}
+
 hdfs::DatanodeInfoProto ToHadoopReport(const v1::DatanodeReport& report, int64_t now_ms) {
   hdfs::DatanodeInfoProto out;
   v1::DatanodeInfo info = report.info();
   info.set_admin_state(report.admin_state());
   FillDatanode(info, &out);
-  const Totals totals = TotalsOf(report);
+  StorageTotals totals;
+  AddStorages(report, &totals);
   out.set_capacity(totals.capacity);
   out.set_dfsused(totals.used);
   out.set_remaining(totals.remaining);

@@ -11,6 +11,11 @@
 
 namespace cairn::namenode {
 
+// --- paths, as HDFS's clients write them: perhaps with slashes at the end ---
+std::string_view WithoutSlash(std::string_view path);  // "/" stays.
+std::string_view LastComponent(std::string_view path);
+std::string Join(std::string_view directory, std::string_view name);
+
 inline constexpr uint32_t kHotPolicyId = 7;  // All replicas on disks: HDFS's default.
 
 // `name`: of a child in a listing; empty for the status of a path that was asked for.
@@ -26,6 +31,14 @@ void AddLocation(const v1::StorageLocation& location, hdfs::LocatedBlockProto* t
 void FillRest(hdfs::LocatedBlockProto* block);
 
 void FillDatanode(const v1::DatanodeInfo& datanode, hdfs::DatanodeInfoProto* to);
+// Of all storages, in bytes but for the replicas.
+struct StorageTotals {
+  uint64_t capacity = 0;
+  uint64_t used = 0;
+  uint64_t remaining = 0;
+  uint64_t replicas = 0;
+};
+void AddStorages(const v1::DatanodeReport& report, StorageTotals* to);
 // A node as reports show it; `now_ms` since 1970.
 hdfs::DatanodeInfoProto ToHadoopReport(const v1::DatanodeReport& report, int64_t now_ms);
 hdfs::DatanodeStorageReportProto ToHadoopStorageReport(const v1::DatanodeReport& report, int64_t now_ms);

@@ -15,8 +15,6 @@ constexpr std::string_view kClientProtocol = "org.apache.hadoop.hdfs.protocol.Cl
 constexpr std::string_view kHaServiceProtocol = "org.apache.hadoop.ha.HAServiceProtocol";
 constexpr uint64_t kProtocolVersion = 1;  // Of both.
 
-constexpr char kUnsupportedException[] = "java.lang.UnsupportedOperationException";
-
 using Codes = hdfs::RpcResponseHeaderProto;
 
 }  // namespace

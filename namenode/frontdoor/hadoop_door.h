@@ -75,6 +75,10 @@ class HadoopDoor : public ipc::Handler {
   template <class Request, class Response>
   void AskForNothing(const CallPtr& call, void (api::ClientNamenode::*method)(api::CallContext, Request, api::Done<Response>),
                      std::type_identity_t<Request> request);
+  // The native call that many of HDFS's are put to.
+  void AskStatus(const CallPtr& call, const std::string& path, api::Done<v1::GetFileInfoResponse> then);
+  // `then` is called unless it fails.
+  void AskReport(const CallPtr& call, std::function<void(const v1::ClusterReportResponse&)> then);
 
   // --- blocks that are being written; in hadoop_blocks.cc ---
   struct WrittenBlock {
@@ -91,6 +95,8 @@ class HadoopDoor : public ipc::Handler {
   using Find = std::function<absl::StatusOr<WrittenBlock>(const ReadView&)>;
   // Looks in memory, and if that does not do, on the reader.
   void LookUp(Find find, std::function<void(absl::StatusOr<WrittenBlock>)> then);
+  // FindWritten, for a writer's call: `then` is called unless it fails.
+  void LookUpWritten(const CallPtr& call, BlockId id, std::function<void(const WrittenBlock&)> then);
   // The storages of its pipeline that have reported it finished, just as it is named. Says NotInMemory if the disk has to be read.
   absl::StatusOr<std::vector<std::string>> ReportedOn(const WrittenBlock& written, const v1::Block& named, Reach reach);
   // Waits until its storages have reported it; who has not after a while is left out.

@@ -17,28 +17,12 @@ constexpr uint32_t kModes = 01777;
 constexpr uint32_t kCreateXAttr = 1;
 constexpr uint32_t kReplaceXAttr = 2;
 
-std::string_view WithoutSlash(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return path;
-}
-
 bool IsRoot(std::string_view path) { return WithoutSlash(path) == "/"; }
-
-std::string_view LastComponent(std::string_view path) {
-  path = WithoutSlash(path);
-  return path.substr(path.rfind('/') + 1);
-}
 
 // A rename that can never be, because of where its ends are.
 bool IsOfRootOrBelowItself(std::string_view source, std::string_view destination) {
   source = WithoutSlash(source);
   return source == "/" || IsRoot(destination) || (destination.starts_with(source) && destination.substr(source.size()).starts_with('/'));
-}
-
-void AnswerBool(const HadoopCallPtr& call, bool result) {
-  hdfs::BoolResponseProto response;
-  response.set_result(result);
-  call->Answer(response);
 }
 
 // Nothing after an answer: there is no such name space.
@@ -66,7 +50,7 @@ void HadoopDoor::Mkdirs(const CallPtr& call, const hdfs::MkdirsRequestProto& req
   asked.set_umask(mode == 0 ? 0777 : 0);
   Ask(call, parts_.clients, &api::ClientNamenode::Mkdirs, std::move(asked), [call](const absl::StatusOr<v1::MkdirsResponse>& answer) {
     if (!answer.ok()) return call->Fail(answer.status());
-    AnswerBool(call, true);
+    call->AnswerBool(true);
   });
 }
 
@@ -83,8 +67,8 @@ void HadoopDoor::RenameTo(const CallPtr& call, const std::string& source, const 
   asked.set_destination(destination);
   AskOnce(call, &api::ClientNamenode::Rename, std::move(asked),
           [this, call, source, destination, may_go_into](const absl::StatusOr<v1::RenameResponse>& answer) {
-            if (answer.ok()) return AnswerBool(call, true);
-            if (call->is_resent() && ReasonOf(answer.status()) == "REQUEST_MISMATCH") return AnswerBool(call, true);
+            if (answer.ok()) return call->AnswerBool(true);
+            if (call->is_resent() && ReasonOf(answer.status()) == "REQUEST_MISMATCH") return call->AnswerBool(true);
             const ErrorKind kind = KindOf(answer.status());
             // Who may not write where the destination is may yet write in it.
             const bool may_be_directory = kind == ErrorKind::kAlreadyExists || kind == ErrorKind::kPermission || IsRoot(destination);
@@ -92,24 +76,19 @@ void HadoopDoor::RenameTo(const CallPtr& call, const std::string& source, const 
             const bool is_no = kind == ErrorKind::kNotFound || kind == ErrorKind::kAlreadyExists ||
                                (kind == ErrorKind::kInvalidPath && IsOfRootOrBelowItself(source, destination));
             if (!is_no) return call->Fail(answer.status());
-            AnswerBool(call, false);
+            call->AnswerBool(false);
           });
 }
 
 void HadoopDoor::RenameInto(const CallPtr& call, const std::string& source, const std::string& destination, const absl::Status& refused) {
-  v1::GetFileInfoRequest asked;
-  asked.set_path(destination);
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, std::move(asked),
-      [this, call, source, destination, refused](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        const bool is_directory = answer.ok() && answer->status().is_directory();
-        if (!is_directory && KindOf(refused) == ErrorKind::kPermission) return call->Fail(refused);
-        if (!answer.ok() && KindOf(answer.status()) != ErrorKind::kNotFound) return call->Fail(answer.status());
-        const bool is_same = WithoutSlash(source) == WithoutSlash(destination);
-        if (!is_directory) return AnswerBool(call, answer.ok() && is_same);
-        const std::string_view directory = WithoutSlash(destination);
-        RenameTo(call, source, fmt::format("{}/{}", directory == "/" ? std::string_view() : directory, LastComponent(source)),
-                 /*may_go_into=*/false);
-      });
+  AskStatus(call, destination, [this, call, source, destination, refused](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    const bool is_directory = answer.ok() && answer->status().is_directory();
+    if (!is_directory && KindOf(refused) == ErrorKind::kPermission) return call->Fail(refused);
+    if (!answer.ok() && KindOf(answer.status()) != ErrorKind::kNotFound) return call->Fail(answer.status());
+    const bool is_same = WithoutSlash(source) == WithoutSlash(destination);
+    if (!is_directory) return call->AnswerBool(answer.ok() && is_same);
+    RenameTo(call, source, Join(WithoutSlash(destination), LastComponent(source)), /*may_go_into=*/false);
+  });
 }
 
 void HadoopDoor::Rename2(const CallPtr& call, const hdfs::Rename2RequestProto& request) {
@@ -128,13 +107,13 @@ void HadoopDoor::Rename2(const CallPtr& call, const hdfs::Rename2RequestProto& r
 }
 
 void HadoopDoor::Delete(const CallPtr& call, const hdfs::DeleteRequestProto& request) {
-  if (IsRoot(request.src())) return AnswerBool(call, false);
+  if (IsRoot(request.src())) return call->AnswerBool(false);
   v1::DeleteRequest asked;
   asked.set_path(request.src());
   asked.set_recursive(request.recursive());
   AskOnce(call, &api::ClientNamenode::Delete, std::move(asked), [call](const absl::StatusOr<v1::DeleteResponse>& answer) {
     if (!answer.ok()) return call->Fail(answer.status());
-    AnswerBool(call, answer->existed());
+    call->AnswerBool(answer->existed());
   });
 }
 
@@ -142,10 +121,7 @@ void HadoopDoor::Concat(const CallPtr& call, const hdfs::ConcatRequestProto& req
   v1::ConcatRequest asked;
   asked.set_target(request.trg());
   *asked.mutable_sources() = request.srcs();
-  AskOnce(call, &api::ClientNamenode::Concat, std::move(asked), [call](const absl::StatusOr<v1::ConcatResponse>& answer) {
-    if (!answer.ok()) return call->Fail(answer.status());
-    call->Answer(hdfs::EmptyProto());
-  });
+  AskOnce(call, &api::ClientNamenode::Concat, std::move(asked), AnswerNothing(call));
 }
 
 void HadoopDoor::SetReplication(const CallPtr& call, const hdfs::SetReplicationRequestProto& request) {
@@ -156,7 +132,7 @@ void HadoopDoor::SetReplication(const CallPtr& call, const hdfs::SetReplicationR
       [call](const absl::StatusOr<v1::SetReplicationResponse>& answer) {
         const bool missing = KindOf(answer.status()) == ErrorKind::kNotFound;
         if (!answer.ok() && !missing) return call->FailAsIo(answer.status());
-        AnswerBool(call, !missing && answer->is_file());
+        call->AnswerBool(!missing && answer->is_file());
       });
 }
 
@@ -184,8 +160,7 @@ void HadoopDoor::SetTimes(const CallPtr& call, const hdfs::SetTimesRequestProto&
 }
 
 void HadoopDoor::SetQuota(const CallPtr& call, const hdfs::SetQuotaRequestProto& request) {
-  if (request.has_storagetype())
-    return call->Fail({"java.lang.UnsupportedOperationException", "setQuota: quotas of storage types are not supported"});
+  if (request.has_storagetype()) return call->Fail({kUnsupportedException, "setQuota: quotas of storage types are not supported"});
   v1::SetQuotaRequest asked;
   asked.set_path(request.path());
   if (request.namespacequota() != kAsItIs) asked.set_namespace_quota(static_cast<int64_t>(request.namespacequota()));
@@ -206,20 +181,14 @@ void HadoopDoor::SetXAttr(const CallPtr& call, const hdfs::SetXAttrRequestProto&
   if (!ToXattr(call, request.xattr(), asked.mutable_xattr())) return;
   asked.set_create((request.flag() & kCreateXAttr) != 0);
   asked.set_replace((request.flag() & kReplaceXAttr) != 0);
-  AskOnce(call, &api::ClientNamenode::SetXattr, std::move(asked), [call](const absl::StatusOr<v1::SetXattrResponse>& answer) {
-    if (!answer.ok()) return call->Fail(answer.status());
-    call->Answer(hdfs::EmptyProto());
-  });
+  AskOnce(call, &api::ClientNamenode::SetXattr, std::move(asked), AnswerNothing(call));
 }
 
 void HadoopDoor::RemoveXAttr(const CallPtr& call, const hdfs::RemoveXAttrRequestProto& request) {
   v1::RemoveXattrRequest asked;
   asked.set_path(request.src());
   if (!ToXattr(call, request.xattr(), asked.mutable_xattr())) return;
-  AskOnce(call, &api::ClientNamenode::RemoveXattr, std::move(asked), [call](const absl::StatusOr<v1::RemoveXattrResponse>& answer) {
-    if (!answer.ok()) return call->Fail(answer.status());
-    call->Answer(hdfs::EmptyProto());
-  });
+  AskOnce(call, &api::ClientNamenode::RemoveXattr, std::move(asked), AnswerNothing(call));
 }
 
 void HadoopDoor::GetXAttrs(const CallPtr& call, const hdfs::GetXAttrsRequestProto& request) {
@@ -254,19 +223,16 @@ void HadoopDoor::AnswerXAttrs(const CallPtr& call, v1::GetXattrsRequest asked) {
 }
 
 void HadoopDoor::GetAclStatus(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  v1::GetFileInfoRequest asked;
-  asked.set_path(request.src());
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, std::move(asked),
-      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::GetAclStatusResponseProto response;
-        hdfs::AclStatusProto& acl = *response.mutable_result();
-        acl.set_owner(answer->status().owner());
-        acl.set_group(answer->status().group());
-        acl.set_sticky((answer->status().mode() & 01000) != 0);
-        acl.mutable_permission()->set_perm(answer->status().mode());
-        call->Answer(response);
-      });
+  AskStatus(call, request.src(), [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    if (!answer.ok()) return call->Fail(answer.status());
+    hdfs::GetAclStatusResponseProto response;
+    hdfs::AclStatusProto& acl = *response.mutable_result();
+    acl.set_owner(answer->status().owner());
+    acl.set_group(answer->status().group());
+    acl.set_sticky((answer->status().mode() & 01000) != 0);
+    acl.mutable_permission()->set_perm(answer->status().mode());
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::RefuseAcl(const CallPtr& call, const hdfs::EmptyProto& request) {
@@ -275,21 +241,16 @@ void HadoopDoor::RefuseAcl(const CallPtr& call, const hdfs::EmptyProto& request)
 }
 
 void HadoopDoor::AnswerIfThere(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  v1::GetFileInfoRequest asked;
-  asked.set_path(request.src());
-  AskForNothing(call, &api::ClientNamenode::GetFileInfo, std::move(asked));
+  AskStatus(call, request.src(), AnswerNothing(call));
 }
 
 void HadoopDoor::GetStoragePolicy(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  v1::GetFileInfoRequest asked;
-  asked.set_path(request.src());
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, std::move(asked),
-      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::GetStoragePolicyResponseProto response;
-        *response.mutable_storagepolicy() = HotPolicy();
-        call->Answer(response);
-      });
+  AskStatus(call, request.src(), [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    if (!answer.ok()) return call->Fail(answer.status());
+    hdfs::GetStoragePolicyResponseProto response;
+    *response.mutable_storagepolicy() = HotPolicy();
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::SetStoragePolicy(const CallPtr& call, const hdfs::SetStoragePolicyRequestProto& request) {

@@ -27,15 +27,6 @@ bool IsMissing(const absl::Status& status) {
   return kind == ErrorKind::kNotFound || kind == ErrorKind::kNotDirectory;
 }
 
-std::string Join(const std::string& directory, const std::string& name) {
-  return directory.ends_with('/') ? directory + name : directory + "/" + name;
-}
-
-std::string_view LastComponent(std::string_view path) {
-  while (path.ends_with('/')) path.remove_suffix(1);
-  return path.substr(path.rfind('/') + 1);  // Also of a path without any.
-}
-
 // `blocks` are those of the range; `last`, if the file has blocks, its last one.
 hdfs::LocatedBlocksProto ToLocatedBlocks(const v1::FileStatus& status, const google::protobuf::RepeatedPtrField<v1::LocatedBlock>& blocks,
                                          const v1::LocatedBlock* last, const std::string& pool_name) {
@@ -53,42 +44,45 @@ absl::Status WasReplaced(const std::string& path) {
   return MakeError(ErrorKind::kRetriable, fmt::format("{}: another file came to be there while this one was looked up", path));
 }
 
-v1::GetFileInfoRequest StatusOf(const std::string& path) {
-  v1::GetFileInfoRequest request;
-  request.set_path(path);
-  return request;
+// What HDFS's summary and its usage both have.
+template <class Quotas>
+void FillQuotas(const v1::ContentSummary& summary, Quotas* out) {
+  out->set_quota(summary.has_namespace_quota() ? static_cast<uint64_t>(summary.namespace_quota()) : kNone);
+  out->set_spaceconsumed(summary.charged_bytes());
+  out->set_spacequota(summary.has_space_quota_bytes() ? static_cast<uint64_t>(summary.space_quota_bytes()) : kNone);
 }
 
 }  // namespace
 
+void HadoopDoor::AskStatus(const CallPtr& call, const std::string& path, api::Done<v1::GetFileInfoResponse> then) {
+  v1::GetFileInfoRequest asked;
+  asked.set_path(path);
+  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, std::move(asked), std::move(then));
+}
+
 void HadoopDoor::GetFileInfo(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
-      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
-        hdfs::FileStatusResponseProto response;
-        if (answer.ok()) *response.mutable_fs() = ToHadoopStatus(answer->status(), "");
-        call->Answer(response);
-      });
+  AskStatus(call, request.src(), [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
+    hdfs::FileStatusResponseProto response;
+    if (answer.ok()) *response.mutable_fs() = ToHadoopStatus(answer->status(), "");
+    call->Answer(response);
+  });
 }
 
 void HadoopDoor::IsFileClosed(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
-      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::BoolResponseProto response;
-        response.set_result(!answer->status().under_construction());
-        call->Answer(response);
-      });
+  AskStatus(call, request.src(), [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    if (!answer.ok()) return call->Fail(answer.status());
+    call->AnswerBool(!answer->status().under_construction());
+  });
 }
 
 void HadoopDoor::GetPreferredBlockSize(const CallPtr& call, const hdfs::PathRequestProto& request) {
-  Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
-      [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-        if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::GetPreferredBlockSizeResponseProto response;
-        response.set_bsize(answer->status().block_size_bytes());
-        call->Answer(response);
-      });
+  AskStatus(call, request.src(), [call](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+    if (!answer.ok()) return call->Fail(answer.status());
+    hdfs::GetPreferredBlockSizeResponseProto response;
+    response.set_bsize(answer->status().block_size_bytes());
+    call->Answer(response);
+  });
 }
 
 // One native answer has a bounded number of blocks, HDFS's has all of the range.
@@ -184,12 +178,12 @@ void HadoopDoor::GetListing(const CallPtr& call, const hdfs::GetListingRequestPr
     const bool may_be_file = listed->entries_size() == 1 && !listed->entries(0).is_directory() && !listed->has_more() &&
                              listed->entries(0).path() == LastComponent(request.src());
     if (!may_be_file) return AnswerListing(call, request, *listed, /*is_file=*/false);
-    Ask(call, parts_.clients, &api::ClientNamenode::GetFileInfo, StatusOf(request.src()),
-        [this, call, request, listed = *std::move(listed)](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
-          if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
-          if (!answer.ok()) return call->Answer(hdfs::GetListingResponseProto());
-          AnswerListing(call, request, listed, !answer->status().is_directory());
-        });
+    AskStatus(call, request.src(),
+              [this, call, request, listed = *std::move(listed)](const absl::StatusOr<v1::GetFileInfoResponse>& answer) {
+                if (!answer.ok() && !IsMissing(answer.status())) return call->Fail(answer.status());
+                if (!answer.ok()) return call->Answer(hdfs::GetListingResponseProto());
+                AnswerListing(call, request, listed, !answer->status().is_directory());
+              });
   });
 }
 
@@ -276,9 +270,7 @@ void HadoopDoor::GetContentSummary(const CallPtr& call, const hdfs::PathRequestP
         out.set_length(summary.length_bytes());
         out.set_filecount(summary.files());
         out.set_directorycount(summary.directories());
-        out.set_quota(summary.has_namespace_quota() ? static_cast<uint64_t>(summary.namespace_quota()) : kNone);
-        out.set_spaceconsumed(summary.charged_bytes());
-        out.set_spacequota(summary.has_space_quota_bytes() ? static_cast<uint64_t>(summary.space_quota_bytes()) : kNone);
+        FillQuotas(summary, &out);
         out.set_snapshotlength(0);
         out.set_snapshotfilecount(0);
         out.set_snapshotdirectorycount(0);
@@ -297,9 +289,7 @@ void HadoopDoor::GetQuotaUsage(const CallPtr& call, const hdfs::PathRequestProto
         hdfs::GetQuotaUsageResponseProto response;
         hdfs::QuotaUsageProto& out = *response.mutable_usage();
         out.set_fileanddirectorycount(summary.files() + summary.directories());
-        out.set_quota(summary.has_namespace_quota() ? static_cast<uint64_t>(summary.namespace_quota()) : kNone);
-        out.set_spaceconsumed(summary.charged_bytes());
-        out.set_spacequota(summary.has_space_quota_bytes() ? static_cast<uint64_t>(summary.space_quota_bytes()) : kNone);
+        FillQuotas(summary, &out);
         call->Answer(response);
       });
 }

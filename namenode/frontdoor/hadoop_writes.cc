@@ -58,8 +58,7 @@ absl::StatusOr<bool> HoldsLeases(const ReadView& view, const std::string& client
 }  // namespace
 
 void HadoopDoor::Create(const CallPtr& call, const hdfs::CreateRequestProto& request) {
-  if (!request.ecpolicyname().empty())
-    return call->Fail({"java.lang.UnsupportedOperationException", "create: erasure coding is not supported"});
+  if (!request.ecpolicyname().empty()) return call->Fail({kUnsupportedException, "create: erasure coding is not supported"});
   v1::CreateRequest asked;
   asked.set_path(request.src());
   asked.set_overwrite((request.createflag() & kOverwriteFlag) != 0);
@@ -111,13 +110,7 @@ void HadoopDoor::AbandonBlock(const CallPtr& call, const hdfs::AbandonBlockReque
   asked.set_path(request.src());
   asked.set_inode_id(request.fileid());
   *asked.mutable_block() = FromHadoopBlock(request.b());
-  Ask(
-      call, parts_.clients, &api::ClientNamenode::AbandonBlock, std::move(asked),
-      [call](const absl::StatusOr<v1::AbandonBlockResponse>& answer) {
-        if (!answer.ok()) return call->FailAsIo(answer.status());
-        call->Answer(hdfs::EmptyProto());
-      },
-      request.holder());
+  Ask(call, parts_.clients, &api::ClientNamenode::AbandonBlock, std::move(asked), AnswerNothingAsIo(call), request.holder());
 }
 
 void HadoopDoor::Complete(const CallPtr& call, const hdfs::CompleteRequestProto& request) {
@@ -132,9 +125,7 @@ void HadoopDoor::Complete(const CallPtr& call, const hdfs::CompleteRequestProto&
           // Too few replicas yet: false, which clients understand as "ask again".
           const bool later = KindOf(answer.status()) == ErrorKind::kNotReplicatedYet;
           if (!answer.ok() && !later) return call->FailAsIo(answer.status());
-          hdfs::BoolResponseProto response;
-          response.set_result(!later);
-          call->Answer(response);
+          call->AnswerBool(!later);
         },
         request.clientname());
   };
@@ -148,13 +139,7 @@ void HadoopDoor::Fsync(const CallPtr& call, const hdfs::FsyncRequestProto& reque
     asked.set_path(request.src());
     asked.set_inode_id(request.fileid());
     if (last != nullptr) *asked.mutable_last_block() = *last;
-    Ask(
-        call, parts_.clients, &api::ClientNamenode::Fsync, std::move(asked),
-        [call](const absl::StatusOr<v1::FsyncResponse>& answer) {
-          if (!answer.ok()) return call->FailAsIo(answer.status());
-          call->Answer(hdfs::EmptyProto());
-        },
-        request.client());
+    Ask(call, parts_.clients, &api::ClientNamenode::Fsync, std::move(asked), AnswerNothingAsIo(call), request.client());
   };
   if (request.lastblocklength() <= 0) return sync(nullptr);  // No length is told: only the lease is asked for.
   LookUp([this, path = request.src(), id = request.fileid()](const ReadView& view) { return FindLast(view, path, id); },
@@ -173,13 +158,7 @@ void HadoopDoor::RenewLease(const CallPtr& call, const hdfs::RenewLeaseRequestPr
     const absl::StatusOr<bool> holds = HoldsLeases(*parts_.space->Snapshot(), name);
     if (!holds.ok()) return call->Fail(holds.status());
     if (!*holds) return call->Answer(hdfs::EmptyProto());
-    Ask(
-        call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(),
-        [call](const absl::StatusOr<v1::RenewLeaseResponse>& answer) {
-          if (!answer.ok()) return call->Fail(answer.status());
-          call->Answer(hdfs::EmptyProto());
-        },
-        name);
+    Ask(call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(), AnswerNothing(call), name);
   });
 }
 
@@ -215,15 +194,11 @@ void HadoopDoor::Truncate(const CallPtr& call, const hdfs::TruncateRequestProto&
           return LookUp([this, path = request.src()](const ReadView& view) { return FindLast(view, path, 0); },
                         [call, request, refused = answer.status()](const absl::StatusOr<WrittenBlock>& found) {
                           if (!found.ok() || found->cut_to != request.newlength()) return call->Fail(refused);
-                          hdfs::BoolResponseProto response;
-                          response.set_result(false);
-                          call->Answer(response);
+                          call->AnswerBool(false);
                         });
         }
         if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::BoolResponseProto response;
-        response.set_result(answer->done());
-        call->Answer(response);
+        call->AnswerBool(answer->done());
       },
       request.clientname());
 }
@@ -235,9 +210,7 @@ void HadoopDoor::RecoverLease(const CallPtr& call, const hdfs::RecoverLeaseReque
       call, parts_.clients, &api::ClientNamenode::RecoverLease, std::move(asked),
       [call](const absl::StatusOr<v1::RecoverLeaseResponse>& answer) {
         if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::BoolResponseProto response;
-        response.set_result(answer->closed());
-        call->Answer(response);
+        call->AnswerBool(answer->closed());
       },
       request.clientname());
 }
