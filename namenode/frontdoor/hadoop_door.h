@@ -56,7 +56,7 @@ class HadoopDoor : public ipc::Handler {
   using Methods = std::map<std::string_view, Method>;
   template <class Request>
   static Method By(void (HadoopDoor::*handle)(const CallPtr&, const Request&));
-  // On the reader: asking whether the caller is a superuser may wait for a directory service.
+  // On the reader: for what reads the disk, or asks whether the caller is a superuser, which may wait for a directory service.
   static Method OnReader(Method method);
   static Method Constant(const google::protobuf::MessageLite& answer);
   static Method Unsupported(std::string_view what);  // "Cairn has no <what>."

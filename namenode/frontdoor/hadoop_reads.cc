@@ -296,27 +296,25 @@ void HadoopDoor::GetQuotaUsage(const CallPtr& call, const hdfs::PathRequestProto
 
 void HadoopDoor::ReportBadBlocks(const CallPtr& call, const hdfs::ReportBadBlocksRequestProto& request) {
   // Java's client names the nodes only: which storage of each has the block is looked up, perhaps on disk.
-  parts_.reader->Post([this, call, request] {
-    v1::ReportBadReplicasRequest asked;
-    for (const hdfs::LocatedBlockProto& located : request.blocks()) {
-      const v1::Block block = FromHadoopBlock(located.b());
-      const auto add = [&asked, &block](const std::string& storage) {
-        v1::ReportBadReplicasRequest::Bad& bad = *asked.add_replicas();
-        *bad.mutable_block() = block;
-        bad.set_storage_uuid(storage);
-      };
-      for (const std::string& storage : located.storageids()) add(storage);
-      if (located.storageids_size() >= located.locs_size()) continue;
-      const absl::StatusOr<std::optional<v1::BlockRecord>> record = FindBlock(*parts_.space->Snapshot(), BlockId(block.id()));
-      if (!record.ok()) return call->Fail(record.status());
-      if (!*record) continue;
-      const ReplicaPlane::Locations held = parts_.replicas->Locate(BlockId(block.id()), **record, "");
-      for (int i = located.storageids_size(); i < located.locs_size(); ++i)
-        for (const v1::StorageLocation& location : held.locations)
-          if (location.datanode().uuid() == located.locs(i).id().datanodeuuid()) add(location.storage_uuid());
-    }
-    AskForNothing(call, &api::ClientNamenode::ReportBadReplicas, std::move(asked));
-  });
+  v1::ReportBadReplicasRequest asked;
+  for (const hdfs::LocatedBlockProto& located : request.blocks()) {
+    const v1::Block block = FromHadoopBlock(located.b());
+    const auto add = [&asked, &block](const std::string& storage) {
+      v1::ReportBadReplicasRequest::Bad& bad = *asked.add_replicas();
+      *bad.mutable_block() = block;
+      bad.set_storage_uuid(storage);
+    };
+    for (const std::string& storage : located.storageids()) add(storage);
+    if (located.storageids_size() >= located.locs_size()) continue;
+    const absl::StatusOr<std::optional<v1::BlockRecord>> record = FindBlock(*parts_.space->Snapshot(), BlockId(block.id()));
+    if (!record.ok()) return call->Fail(record.status());
+    if (!*record) continue;
+    const ReplicaPlane::Locations held = parts_.replicas->Locate(BlockId(block.id()), **record, "");
+    for (int i = located.storageids_size(); i < located.locs_size(); ++i)
+      for (const v1::StorageLocation& location : held.locations)
+        if (location.datanode().uuid() == located.locs(i).id().datanodeuuid()) add(location.storage_uuid());
+  }
+  AskForNothing(call, &api::ClientNamenode::ReportBadReplicas, std::move(asked));
 }
 
 }  // namespace cairn::namenode

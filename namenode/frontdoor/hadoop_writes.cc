@@ -154,12 +154,10 @@ void HadoopDoor::Fsync(const CallPtr& call, const hdfs::FsyncRequestProto& reque
 
 void HadoopDoor::RenewLease(const CallPtr& call, const hdfs::RenewLeaseRequestProto& request) {
   // Names that hold nothing are not kept: whoever makes them up would fill the room of those that do.
-  parts_.reader->Post([this, call, name = request.clientname()] {
-    const absl::StatusOr<bool> holds = HoldsLeases(*parts_.space->Snapshot(), name);
-    if (!holds.ok()) return call->Fail(holds.status());
-    if (!*holds) return call->Answer(hdfs::EmptyProto());
-    Ask(call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(), AnswerNothing(call), name);
-  });
+  const absl::StatusOr<bool> holds = HoldsLeases(*parts_.space->Snapshot(), request.clientname());
+  if (!holds.ok()) return call->Fail(holds.status());
+  if (!*holds) return call->Answer(hdfs::EmptyProto());
+  Ask(call, parts_.clients, &api::ClientNamenode::RenewLease, v1::RenewLeaseRequest(), AnswerNothing(call), request.clientname());
 }
 
 void HadoopDoor::Append(const CallPtr& call, const hdfs::AppendRequestProto& request) {
