@@ -44,6 +44,27 @@ absl::Status WasReplaced(const std::string& path) {
   return MakeError(ErrorKind::kRetriable, fmt::format("{}: another file came to be there while this one was looked up", path));
 }
 
+// Gives the entries of `page` that stand at `places` their locations. An entry that there was no room for all blocks of ends it, and begins
+// the next one. True if that is the first entry: then it is a page of its own, and has no locations yet.
+bool FillLocations(const v1::GetLocationsManyResponse& located, const std::vector<int>& places, const std::string& pool_name,
+                   hdfs::DirectoryListingProto* page) {
+  for (size_t i = 0; i < places.size() && i < static_cast<size_t>(located.entries_size()); ++i) {
+    const v1::GetLocationsManyResponse::Entry& entry = located.entries(static_cast<int>(i));
+    if (entry.has_error()) continue;  // It has gone meanwhile, or the caller may not read it.
+    if (entry.has_more()) {
+      const int kept = std::max(places[i], 1);
+      if (kept < page->partiallisting_size()) {
+        page->mutable_partiallisting()->DeleteSubrange(kept, page->partiallisting_size() - kept);
+        page->set_remainingentries(1);
+      }
+      return places[i] == 0;
+    }
+    const v1::LocatedBlock* const last = entry.blocks().empty() ? nullptr : &*entry.blocks().rbegin();
+    *page->mutable_partiallisting(places[i])->mutable_locations() = ToLocatedBlocks(entry.status(), entry.blocks(), last, pool_name);
+  }
+  return false;
+}
+
 // What HDFS's summary and its usage both have.
 template <class Quotas>
 void FillQuotas(const v1::ContentSummary& summary, Quotas* out) {
@@ -205,35 +226,17 @@ void HadoopDoor::AnswerListing(const CallPtr& call, const hdfs::GetListingReques
   if (places.empty()) return call->Answer(response);
   const std::string first = located.paths(0);
   Ask(call, parts_.clients, &api::ClientNamenode::GetLocationsMany, std::move(located),
-      [this, call, first, response, places = std::move(places)](const absl::StatusOr<v1::GetLocationsManyResponse>& answer) mutable {
+      [this, call, first, response = std::move(response),
+       places = std::move(places)](const absl::StatusOr<v1::GetLocationsManyResponse>& answer) mutable {
         if (!answer.ok()) return call->Fail(answer.status());
-        hdfs::DirectoryListingProto& page = *response.mutable_dirlist();
-        const auto cut = [](int from, hdfs::DirectoryListingProto* to) {
-          if (from >= to->partiallisting_size()) return;
-          to->mutable_partiallisting()->DeleteSubrange(from, to->partiallisting_size() - from);
-          to->set_remainingentries(1);
-        };
-        for (size_t i = 0; i < places.size() && i < static_cast<size_t>(answer->entries_size()); ++i) {
-          const v1::GetLocationsManyResponse::Entry& entry = answer->entries(static_cast<int>(i));
-          if (entry.has_error()) continue;  // It has gone meanwhile, or the caller may not read it.
-          if (!entry.has_more()) {
-            const v1::LocatedBlock* const last = entry.blocks().empty() ? nullptr : &*entry.blocks().rbegin();
-            *page.mutable_partiallisting(places[i])->mutable_locations() =
-                ToLocatedBlocks(entry.status(), entry.blocks(), last, pool_name_);
-            continue;
-          }
-          // There was no room for all of its blocks: it begins the next page, and is a page of its own if it begins this one.
-          cut(std::max(places[i], 1), &page);
-          if (places[i] > 0) break;
-          return LocateRange(call, first, 0, kNone,
-                             [call, response](absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>> all) mutable {
-                               if (!all.ok() && !IsMissing(all.status())) return call->Fail(all.status());
-                               if (all.ok())
-                                 *response.mutable_dirlist()->mutable_partiallisting(0)->mutable_locations() = std::move(all->second);
-                               call->Answer(response);
-                             });
-        }
-        call->Answer(response);
+        if (!FillLocations(*answer, places, pool_name_, response.mutable_dirlist())) return call->Answer(response);
+        LocateRange(
+            call, first, 0, kNone,
+            [call, response = std::move(response)](absl::StatusOr<std::pair<v1::FileStatus, hdfs::LocatedBlocksProto>> all) mutable {
+              if (!all.ok() && !IsMissing(all.status())) return call->Fail(all.status());
+              if (all.ok()) *response.mutable_dirlist()->mutable_partiallisting(0)->mutable_locations() = std::move(all->second);
+              call->Answer(response);
+            });
       });
 }
 
