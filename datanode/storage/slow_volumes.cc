@@ -1,6 +1,9 @@
 #include "datanode/storage/slow_volumes.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "common/median.h"
 
 namespace cairn::datanode {
 namespace {
@@ -36,10 +39,7 @@ std::vector<double> HowSlow(const std::vector<DiskLatency::Figures>& disks) {
     for (size_t j = 0; j < disks.size(); ++j)
       if (j != i && disks[j].samples >= kEnoughSamples) others.push_back(disks[j].average);
     if (others.empty()) continue;
-    // Of two in the middle the lower one.
-    const auto middle = others.begin() + static_cast<ptrdiff_t>((others.size() - 1) / 2);
-    std::nth_element(others.begin(), middle, others.end());
-    const double times = absl::FDivDuration(disks[i].average, std::max(*middle, absl::Microseconds(1)));
+    const double times = absl::FDivDuration(disks[i].average, std::max(LowerMedian(std::move(others)), absl::Microseconds(1)));
     if (times >= kFarAbove) slow[i] = times;
   }
   return slow;

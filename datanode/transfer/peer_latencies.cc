@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/median.h"
+
 namespace cairn::datanode {
 namespace {
 
@@ -16,12 +18,6 @@ constexpr uint64_t kLongest = (uint64_t{1} << kLatencyBits) - 1;  // Four and a 
 constexpr uint64_t kTimeMask = ~uint64_t{0} >> kLatencyBits;      // Two years, then it begins anew.
 
 uint64_t TimeOf(SteadyTime now) { return static_cast<uint64_t>(absl::ToInt64Milliseconds(now.since_start())) + 1; }
-
-absl::Duration MedianOf(std::vector<absl::Duration> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -46,15 +42,15 @@ PeerLatency::Figures PeerLatency::Get(Kind kind, SteadyTime now) const {
     latencies.push_back(absl::Microseconds(sample & kLongest));
   }
   figures.samples = static_cast<uint32_t>(latencies.size());
-  if (!latencies.empty()) figures.median = MedianOf(std::move(latencies));
+  if (!latencies.empty()) figures.median = LowerMedian(std::move(latencies));
   return figures;
 }
 
 absl::Duration OutlierLimit(const std::vector<absl::Duration>& all, absl::Duration floor, absl::Duration* median) {
-  *median = MedianOf(all);
+  *median = LowerMedian(all);
   std::vector<absl::Duration> deviations;
   for (const absl::Duration each : all) deviations.push_back(absl::AbsDuration(each - *median));
-  const absl::Duration deviation = MedianOf(std::move(deviations)) * kMadScale;
+  const absl::Duration deviation = LowerMedian(std::move(deviations)) * kMadScale;
   return std::max({floor, *median * kFarAbove, *median + deviation * kFarAbove});
 }
 
