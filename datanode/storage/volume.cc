@@ -202,29 +202,20 @@ absl::Status Volume::SyncDirectoryOf(BlockId id) {
 }
 
 void Volume::Fail(const absl::Status& why) {
-  std::vector<std::shared_ptr<WriterLink>> writers;
-  if (!NoteFailure(&writers)) {
+  const auto writers = NoteFailure(std::string(why.message()));
+  if (!writers) {
     // Or it had been retired while it was well, and what was still under way there fails now: nobody has marked it then.
     if (!distrusted()) IgnoreError(SetDistrusted(true), "it is not served, and remembers it");
     return;
   }
-  {
-    MutexLock lock(failure_mu_);
-    failure_ = std::string(why.message());
-  }
   log::Error("volume {} has failed, its replicas no longer count: {}", directory(), std::string(why.message()));
-  for (const auto& writer : writers) writer->Stop();
+  for (const auto& writer : *writers) writer->Stop();
   WatchExecutorsEnd();
   IgnoreError(SetDistrusted(true), "before it may come back it is tried again");
 }
 
 void Volume::KeepAway(const std::string& why) {
-  std::vector<std::shared_ptr<WriterLink>> writers;  // There are none yet.
-  if (!NoteFailure(&writers)) return;
-  {
-    MutexLock lock(failure_mu_);
-    failure_ = why;
-  }
+  if (!NoteFailure(why)) return;  // There are no writers yet.
   log::Warning("volume {} is left out for now: {}", directory(), why);
   WatchExecutorsEnd();
 }
@@ -247,12 +238,17 @@ std::vector<std::shared_ptr<WriterLink>> Volume::RevokeWriters() {
   return writers;
 }
 
-bool Volume::NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) {
-  MutexLock lock(shard_.mu);
-  if (failed_.exchange(true, std::memory_order_acq_rel)) return false;
-  events_->AppendState(storage_uuid_, v1::FAILED);
-  *writers = RevokeWriters();
-  return true;
+std::optional<std::vector<std::shared_ptr<WriterLink>>> Volume::NoteFailure(std::string why) {
+  std::vector<std::shared_ptr<WriterLink>> writers;
+  {
+    MutexLock lock(shard_.mu);
+    if (failed_.exchange(true, std::memory_order_acq_rel)) return std::nullopt;
+    events_->AppendState(storage_uuid_, v1::FAILED);
+    writers = RevokeWriters();
+  }
+  MutexLock lock(failure_mu_);
+  failure_ = std::move(why);
+  return writers;
 }
 
 absl::Status Volume::Probe() {

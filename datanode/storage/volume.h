@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -150,8 +151,8 @@ class Volume {
   absl::Status RemoveLeftoverProbes();
   // Those of all open replicas, revoked and to be stopped when the lock is let go.
   std::vector<std::shared_ptr<WriterLink>> RevokeWriters() ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard_.mu);
-  // False if it had failed before. Otherwise fills in the writers, revoked and to be stopped.
-  bool NoteFailure(std::vector<std::shared_ptr<WriterLink>>* writers) ABSL_LOCKS_EXCLUDED(shard_.mu);
+  // Nothing if it had failed before. Otherwise the writers, revoked and to be stopped.
+  std::optional<std::vector<std::shared_ptr<WriterLink>>> NoteFailure(std::string why) ABSL_LOCKS_EXCLUDED(shard_.mu, failure_mu_);
   // Lets settled() know when those that work now have ended. After it has been noted that it failed.
   void WatchExecutorsEnd() ABSL_LOCKS_EXCLUDED(ending_mu_);
   // An error if there is none, as where an unmounted disk was, or it is another storage's.
