@@ -63,7 +63,7 @@ absl::Status FileBlockStore::InstallMoved(ReplicaMove* move) {
   }
   from->CountReplica(-1);
   to->CountReplica(1);
-  from->deleter().Add({.id = replica.id, .stamp = replica.stamp, .length = replica.length, .used_bytes = replica.used_bytes});
+  from->deleter().Add(replica);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "datanode/storage/deleter.h"
 #include "datanode/storage/replica_file.h"
 #include "datanode/storage/volume.h"
 
@@ -20,12 +21,7 @@ namespace cairn::datanode {
 // All calls block; one thread at a time. It touches neither map nor report: FileBlockStore::InstallMoved does.
 class ReplicaMove {
  public:
-  struct Replica {
-    BlockId id;
-    GenerationStamp stamp;
-    uint64_t length = 0;
-    uint64_t used_bytes = 0;
-  };
+  using Replica = Deleter::File;  // As the deleter of its old volume takes it over.
   // The volumes outlive this.
   ReplicaMove(Volume* from, Volume* to, const Replica& replica);
   ~ReplicaMove();  // Removes the copy, unless it stays.
