@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Datanode>> Datanode::Start(DatanodeOptions option
   datanode->StartLanes();
   datanode->metrics_ = std::make_unique<DatanodeMetrics>(registry, datanode->storage_.store.get(), datanode->events_.get(),
                                                          &datanode->transfer_->counters(), datanode->lanes_.get());
-  datanode->metrics_->AddPeers(registry, &datanode->transfer_->peers(), &datanode->slow_, &env->clock());
+  datanode->metrics_->AddPeers(registry, datanode->transfer_.get(), &env->clock());
   return datanode;
 }
 
@@ -213,8 +213,7 @@ void Datanode::TakeKeys(std::vector<v1::BlockTokenKey> keys) {
 
 // On the heartbeat's lane alone.
 void Datanode::TakeSlow(bool slow) {
-  transfer_->SetSlow(slow);
-  if (slow_.exchange(slow) == slow) return;
+  if (!transfer_->SetSlow(slow)) return;
   if (slow) log::Warning("other DataNodes wait for this one far longer than for each other; dfsadmin -report -slownodes has their words");
   if (!slow) log::Info("other DataNodes do not find this one slow any more");
 }

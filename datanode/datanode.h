@@ -135,8 +135,7 @@ class Datanode {
   std::unique_ptr<DatanodeMetrics> metrics_;
   metrics::Histogram report_latency_;
   std::atomic<bool> serving_{false};
-  std::atomic<bool> slow_{false};  // As the NameNode has it.
-  bool stopped_ = false;           // The owner's.
+  bool stopped_ = false;  // The owner's.
 };
 
 }  // namespace cairn::datanode

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "datanode/transfer/transfer_server.h"
+
 namespace cairn::datanode {
 
 DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store, const EventLog* events, const TransferCounters* transfers,
@@ -123,11 +125,12 @@ DatanodeMetrics::DatanodeMetrics(metrics::Registry* registry, BlockStore* store,
         [lanes] { return absl::ToDoubleSeconds(lanes->command().oldest_age()); });
 }
 
-void DatanodeMetrics::AddPeers(metrics::Registry* registry, const PeerLatencies* peers, const std::atomic<bool>* slow, const Clock* clock) {
+void DatanodeMetrics::AddPeers(metrics::Registry* registry, const TransferServer* transfer, const Clock* clock) {
+  const PeerLatencies* const peers = &transfer->peers();
   callbacks_.push_back(registry->NewCallbackGauge("cairn_slow_peers", "Nodes downstream that take far longer than others.", {},
                                                   [peers, clock] { return static_cast<double>(peers->Slow(clock->Now()).size()); }));
   callbacks_.push_back(registry->NewCallbackGauge("cairn_datanode_slow", "1 while other DataNodes find this one slow.", {},
-                                                  [slow] { return slow->load() ? 1.0 : 0.0; }));
+                                                  [transfer] { return transfer->slow() ? 1.0 : 0.0; }));
   for (const auto& [kind, name] : {std::pair{PeerLatency::Kind::kData, "data"}, std::pair{PeerLatency::Kind::kClose, "close"}}) {
     callbacks_.push_back(registry->NewCallbackGauge(
         "cairn_slowest_peer_seconds", "What the slowest node downstream adds to the acknowledgement of a packet, a median.",

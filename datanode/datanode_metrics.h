@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -9,10 +8,11 @@
 #include "datanode/lanes/namenode_lanes.h"
 #include "datanode/storage/block_store.h"
 #include "datanode/storage/event_log.h"
-#include "datanode/transfer/peer_latencies.h"
 #include "datanode/transfer/transfer_context.h"
 
 namespace cairn::datanode {
+
+class TransferServer;
 
 // The DataNode's figures, all asked for at the scrape from counters that exist anyway: nothing is added to any path. Destroyed before the
 // parts it points to.
@@ -21,7 +21,7 @@ class DatanodeMetrics {
   DatanodeMetrics(metrics::Registry* registry, BlockStore* store, const EventLog* events, const TransferCounters* transfers,
                   const NamenodeLanes* lanes);
   // How fast other nodes are, and whether they find this one slow. Both outlive this.
-  void AddPeers(metrics::Registry* registry, const PeerLatencies* peers, const std::atomic<bool>* slow, const Clock* clock);
+  void AddPeers(metrics::Registry* registry, const TransferServer* transfer, const Clock* clock);
 
  private:
   std::vector<std::unique_ptr<metrics::Registry::Callback>> callbacks_;

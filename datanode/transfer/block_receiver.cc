@@ -343,7 +343,7 @@ Awaitable<void> BlockReceiver::WriteLoop() {
 
 Awaitable<void> BlockReceiver::Respond() {
   const hdfs::ExtendedBlockProto block = op_.header().baseheader().block();
-  const bool tells_slow = op_.pipelinesize() >= kNodesToTellSlow;
+  const bool tells_slow = context_->options.tell_slow && op_.pipelinesize() >= kNodesToTellSlow;
   PacketResponder responder(context_, executor_, upstream_, &window_, mirror_.get(), static_cast<size_t>(op_.targets_size()), style_,
                             sync_on_close_, tells_slow, writer_.get(), block);
   absl::Status status = co_await responder.Run();

@@ -92,7 +92,7 @@ Awaitable<absl::Status> PacketResponder::Run() {
 
     transfer::PipelineAck ack;
     ack.seqno = packet.header.seqno;
-    ack.slow_nodes = packet.slow_downstream << 1 | (tells_slow_ && context_->tells_slow.load(std::memory_order_relaxed) ? 1 : 0);
+    ack.slow_nodes = packet.slow_downstream << 1 | (tells_slow_ && context_->slow.load(std::memory_order_relaxed) ? 1 : 0);
     ack.downstream_time = packet.downstream_time;
     ack.replies.push_back(transfer::WireStatusOf(own));
     ack.replies.insert(ack.replies.end(), replies.begin(), replies.end());

@@ -75,10 +75,7 @@ class ServedPool {
 // What every part of a transfer needs. Outlives all of them; all that it points to is thread-safe.
 struct TransferContext {
   explicit TransferContext(TransferOptions of)
-      : options(std::move(of)),
-        max_streams(options.max_streams),
-        balance_pace(options.balance_bytes_per_second),
-        peers(options.peers) {}
+      : options(std::move(of)), max_streams(options.max_streams), balance_pace(options.balance_bytes_per_second), peers(options.peers) {}
   TransferOptions options;
   std::atomic<size_t> max_streams;  // As it is now.
   BlockStore* store = nullptr;
@@ -88,7 +85,7 @@ struct TransferContext {
   TransferCounters counters;
   BalancePace balance_pace;
   PeerLatencies peers;
-  std::atomic<bool> tells_slow = false;
+  std::atomic<bool> slow = false;  // As the NameNode has found this node.
 };
 
 // The block is of our pool (kRetriable while there is none), and the token of `header` is for `stamp` and for one of `modes` (bits of

@@ -41,8 +41,9 @@ class TransferServer {
   void SetBalanceBandwidth(uint64_t bytes_per_second) { context_.balance_pace.Set(bytes_per_second, env_->clock().Now()); }
   const BalancePace& balance_pace() const { return context_.balance_pace; }
 
-  // Whether the NameNode has found this node slow: writers are told, if options.tell_slow says so. From any thread.
-  void SetSlow(bool slow) { context_.tells_slow.store(slow && context_.options.tell_slow, std::memory_order_relaxed); }
+  // Whether the NameNode has found this node slow: writers are told, if options.tell_slow says so. True if that is new. From any thread.
+  bool SetSlow(bool slow) { return context_.slow.exchange(slow, std::memory_order_relaxed) != slow; }
+  bool slow() const { return context_.slow.load(std::memory_order_relaxed); }
   // How fast the nodes are that this one forwards to.
   const PeerLatencies& peers() const { return context_.peers; }
 
