@@ -35,7 +35,7 @@ TEST_F(BlockReceiverTest, WritesTheSameBytesOnAllNodesOfTheChain) {
     const std::string data = Pattern(size, size);
     WriteBlock({0, 1, 2}, data);
     for (size_t node = 0; node < 3; ++node) ExpectReplica(node, ReplicaState::kFinalized, data);
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
 }
 
@@ -169,7 +169,7 @@ TEST_F(BlockReceiverTest, ManyStreamsShareTheMemoryOfTheNode) {
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 4; ++i) {
     peers.push_back(OpenPipeline({0}));
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
   ASSERT_TRUE(ArmFault("datanode.receiver.before_write", "block").ok());
   std::string frames;
@@ -383,7 +383,7 @@ TEST_F(BlockReceiverTest, AppendContinuesTheLastChunkOnEveryNode) {
     ASSERT_TRUE(peer->Write(LastFrame(data.size(), seqno)).ok());
     EXPECT_EQ(Next(peer.get()), AllGood(seqno, 3));
     for (size_t i = 0; i < 3; ++i) ExpectReplica(i, ReplicaState::kFinalized, data);
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
 }
 
@@ -477,7 +477,7 @@ TEST_F(BlockReceiverTest, TheClientChoosesWhetherAClosedBlockIsSynced) {
     EXPECT_EQ(Next(peer.get()), AllGood(0, 1));
     EXPECT_EQ(Next(peer.get()), AllGood(1, 1));
     EXPECT_EQ(node(0).machine->disk().counters().syncs > before, sync);
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
 }
 

@@ -90,7 +90,7 @@ TEST_F(BlockSenderTest, RefusesWhatItDoesNotHave) {
   EXPECT_FALSE(ReadBlock(0, 0, 1000).status.ok());
   stamp_ = GenerationStamp(1000);  // Older locations may read a newer replica.
   EXPECT_TRUE(ReadBlock(0, 0, 1000).status.ok());
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  NextBlock();
   EXPECT_FALSE(ReadBlock(0, 0, 0).status.ok());
 }
 

@@ -38,7 +38,7 @@ TEST_F(BlockTransferTest, CopiesAFinalizedReplicaDownAChain) {
     const absl::Status copied = Copy(0, {1, 2, 3});
     ASSERT_TRUE(copied.ok()) << copied;
     for (size_t i = 1; i < 4; ++i) ExpectReplica(i, ReplicaState::kFinalized, data);
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
 }
 

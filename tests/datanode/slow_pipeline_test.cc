@@ -31,7 +31,7 @@ class SlowPipelineTest : public TransferTest {
   void WriteBlocks(const std::vector<size_t>& chain, int count, size_t size = 3000) {
     for (int i = 0; i < count; ++i) {
       WriteBlock(chain, Pattern(size));
-      block_ = BlockId(block_.value() + kBlockIdStep);
+      NextBlock();
     }
   }
   std::vector<std::string> SlowFor(size_t i) {
@@ -86,7 +86,7 @@ TEST_F(SlowPipelineTest, OnlyClosesWithASyncAreMeasured) {
       EXPECT_TRUE(peer->ReadAck().ok());
       EXPECT_TRUE(peer->Write(LastFrame(1000, 1)).ok());
       EXPECT_TRUE(peer->ReadAck().ok());
-      block_ = BlockId(block_.value() + kBlockIdStep);
+      NextBlock();
     }
     return node(0).server->peers().Longest(PeerLatency::Kind::kClose, world().Now());
   };
@@ -158,7 +158,7 @@ TEST_F(SlowPipelineTest, NoNodeSaysThatItIsSlowWithoutAThird) {
     const absl::StatusOr<transfer::PipelineAck> ack = peer->ReadAck();
     ASSERT_TRUE(ack.ok()) << ack.status();
     EXPECT_EQ(ack->slow_nodes, chain.size() < 3 ? 0u : 7u);
-    block_ = BlockId(block_.value() + kBlockIdStep);
+    NextBlock();
   }
 }
 

@@ -98,6 +98,8 @@ class TransferTest : public ::testing::Test {
   testing::SimMachine* client_machine() { return client_; }
   std::unique_ptr<TestPeer> Connect(size_t node);
 
+  // What follows is of another block.
+  void NextBlock() { block_ = BlockId(block_.value() + kBlockIdStep); }
   // WRITE_BLOCK for the nodes of `chain`, to be sent to the first.
   hdfs::OpWriteBlockProto WriteOp(const std::vector<size_t>& chain,
                                   hdfs::OpWriteBlockProto::BlockConstructionStage stage = hdfs::OpWriteBlockProto::PIPELINE_SETUP_CREATE);

@@ -1,5 +1,6 @@
 #include "datanode/transfer/transfer_server.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,19 @@ class TransferServerTest : public TransferTest {
     const absl::Status read = peer->Read(&answer);
     EXPECT_TRUE(read.ok()) << read;
     return answer;
+  }
+
+  // As many as there may be, each of a block of its own; the next block is nobody's yet.
+  std::vector<std::unique_ptr<TestPeer>> StartWithAllStreamsOpen(size_t max_streams) {
+    TransferOptions options;
+    options.max_streams = max_streams;
+    StartNodes(options);
+    std::vector<std::unique_ptr<TestPeer>> open;
+    for (size_t i = 0; i < max_streams; ++i) {
+      open.push_back(OpenPipeline({0}));
+      NextBlock();
+    }
+    return open;
   }
 
   static constexpr uint8_t kRead = static_cast<uint8_t>(TokenMode::kRead);
@@ -102,49 +116,33 @@ TEST_F(TransferServerTest, ASilentConnectionIsClosed) {
 }
 
 TEST_F(TransferServerTest, MoreStreamsThanTheLimitAreToldToComeBack) {
-  TransferOptions options;
-  options.max_streams = 2;
-  StartNodes(options);
-  std::unique_ptr<TestPeer> first = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
-  const std::unique_ptr<TestPeer> second = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  std::vector<std::unique_ptr<TestPeer>> open = StartWithAllStreamsOpen(2);
   const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0}));
   EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy);
   EXPECT_NE(busy.message().find("dfs.datanode.max.transfer.threads"), std::string::npos);
   EXPECT_EQ(node(0).server->counters().refused_busy.load(), 1u);
-  first.reset();
+  open.front().reset();
   world().RunFor(absl::Seconds(1));
   const std::unique_ptr<TestPeer> third = OpenPipeline({0});
 }
 
 TEST_F(TransferServerTest, OneThatIsBeingRefusedHoldsNoStream) {
-  TransferOptions options;
-  options.max_streams = 2;
-  StartNodes(options);
-  std::unique_ptr<TestPeer> first = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
-  const std::unique_ptr<TestPeer> second = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  std::vector<std::unique_ptr<TestPeer>> open = StartWithAllStreamsOpen(2);
   // Its operation does not come, so the refusal waits.
   const std::unique_ptr<TestPeer> refused = Connect(0);
   ASSERT_TRUE(refused->Write(transfer::EncodeOperation(transfer::Opcode::kWriteBlock, WriteOp({0})).substr(0, 3)).ok());
   world().RunFor(absl::Milliseconds(100));
   EXPECT_EQ(node(0).server->counters().refused_busy.load(), 1u);
-  first.reset();
+  open.front().reset();
   world().RunFor(absl::Seconds(1));
   const std::unique_ptr<TestPeer> third = OpenPipeline({0});
   EXPECT_EQ(node(0).server->counters().active_streams.load(), 2u);
 }
 
 TEST_F(TransferServerTest, MoreConnectionsThanTheLimitAreToldSoAndNotCut) {
-  TransferOptions options;
-  options.max_streams = 1;
-  StartNodes(options);
-  const std::unique_ptr<TestPeer> first = OpenPipeline({0});
+  const std::vector<std::unique_ptr<TestPeer>> open = StartWithAllStreamsOpen(1);
   const std::unique_ptr<TestPeer> idle = Connect(0);
   world().RunFor(absl::Seconds(1));
-  block_ = BlockId(block_.value() + kBlockIdStep);
   for (int i = 0; i < 10; ++i) {
     const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0}));
     EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy) << busy.message();
@@ -160,15 +158,11 @@ TEST_F(TransferServerTest, MoreConnectionsThanTheLimitAreToldSoAndNotCut) {
 }
 
 TEST_F(TransferServerTest, TheLimitOfStreamsMayChangeWhileTheyRun) {
-  TransferOptions options;
-  options.max_streams = 1;
-  StartNodes(options);
-  const std::unique_ptr<TestPeer> first = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  const std::vector<std::unique_ptr<TestPeer>> open = StartWithAllStreamsOpen(1);
   EXPECT_EQ(KindOf(transfer::StatusOfResponse(AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0})), "dn1")), ErrorKind::kBusy);
   node(0).server->SetMaxStreams(2);
   const std::unique_ptr<TestPeer> second = OpenPipeline({0});
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  NextBlock();
   node(0).server->SetMaxStreams(1);  // Those that are open stay.
   const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0}));
   EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy);
@@ -181,7 +175,7 @@ TEST_F(TransferServerTest, BusyDownstreamIsTheFirstBadLink) {
   options.max_streams = 1;
   StartNodes(options);
   const std::unique_ptr<TestPeer> first = OpenPipeline({1});
-  block_ = BlockId(block_.value() + kBlockIdStep);
+  NextBlock();
   const hdfs::BlockOpResponseProto busy = AnswerTo(transfer::Opcode::kWriteBlock, WriteOp({0, 1}));
   EXPECT_EQ(KindOf(transfer::StatusOfResponse(busy, "dn1")), ErrorKind::kBusy) << busy.message();
   EXPECT_EQ(busy.firstbadlink(), node(1).link());
