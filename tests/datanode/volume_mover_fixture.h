@@ -31,6 +31,15 @@ class VolumeMoverTest : public VolumeKeeperTest {
     for (uint64_t i = 0; i < replicas; ++i) ASSERT_NO_FATAL_FAILURE(PutOn(0, Block(i), kLength));
   }
   void LetNamenodeKnow() { store().NoteRegistered({storage(0), storage(1)}); }
+  // Of the first replica some is copied.
+  void OpenWithAMoveUnderWay() {
+    options_.mover.bytes_per_second = kLength;
+    Open();
+    Fill();
+    LetNamenodeKnow();
+    world_.RunFor(absl::Milliseconds(700));
+    ASSERT_THAT(FilesOf(Block(0)), ::testing::SizeIs(2));
+  }
   BlockStore::VolumeMoves Moves() { return store().volume_moves(); }
   bool RunUntilMoved(uint64_t replicas, absl::Duration limit = absl::Minutes(1)) {
     return world_.RunUntil([this, replicas] { return Moves().replicas >= replicas; }, limit);

@@ -141,12 +141,7 @@ TEST_F(VolumeMoverTest, ReaderThatHasTheOldFileOpenGoesOn) {
 }
 
 TEST_F(VolumeMoverTest, DeletionThatComesMeanwhileWins) {
-  options_.mover.bytes_per_second = kLength;
-  Open();
-  Fill();
-  LetNamenodeKnow();
-  world_.RunFor(absl::Milliseconds(700));
-  ASSERT_THAT(FilesOf(Block(0)), SizeIs(2));  // Under way.
+  ASSERT_NO_FATAL_FAILURE(OpenWithAMoveUnderWay());
   store().Invalidate(storage(0), Block(0), kStamp, 77, NotVoided());
   world_.RunFor(absl::Minutes(1));
   EXPECT_THAT(FilesOf(Block(0)), IsEmpty());
@@ -171,12 +166,7 @@ TEST_F(VolumeMoverTest, DeletionOfWhereItWasIsRefusedOnceItHasMoved) {
 }
 
 TEST_F(VolumeMoverTest, AppendThatComesMeanwhileWinsAndOneThatComesLaterFindsIt) {
-  options_.mover.bytes_per_second = kLength;
-  Open();
-  Fill();
-  LetNamenodeKnow();
-  world_.RunFor(absl::Milliseconds(700));
-  ASSERT_THAT(FilesOf(Block(0)), SizeIs(2));
+  ASSERT_NO_FATAL_FAILURE(OpenWithAMoveUnderWay());
   const auto writer = store().ReopenForAppend(Block(0), kStamp, GenerationStamp(1005), kLength, false);
   ASSERT_THAT(writer, IsOk());
   ASSERT_THAT(WritePattern(**writer, kLength, 1000), IsOk());
@@ -194,12 +184,7 @@ TEST_F(VolumeMoverTest, AppendThatComesMeanwhileWinsAndOneThatComesLaterFindsIt)
 }
 
 TEST_F(VolumeMoverTest, RecoveryThatComesMeanwhileWins) {
-  options_.mover.bytes_per_second = kLength;
-  Open();
-  Fill();
-  LetNamenodeKnow();
-  world_.RunFor(absl::Milliseconds(700));
-  ASSERT_THAT(FilesOf(Block(0)), SizeIs(2));
+  ASSERT_NO_FATAL_FAILURE(OpenWithAMoveUnderWay());
   ASSERT_THAT(store().InitReplicaRecovery(Block(0), GenerationStamp(1005)), IsOk());
   world_.RunFor(absl::Seconds(5));
   EXPECT_EQ(*store().UpdateReplicaUnderRecovery(Block(0), GenerationStamp(1005), 100'000), storage(0));
