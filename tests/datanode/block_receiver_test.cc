@@ -361,7 +361,7 @@ TEST_F(BlockReceiverTest, CloseRecoveryFinalizesDuringTheSetUp) {
 TEST_F(BlockReceiverTest, AppendContinuesTheLastChunkOnEveryNode) {
   StartNodes({});
   const std::string data = Pattern(5000);
-  for (const size_t length : {1, 511, 512, 513, 777}) {
+  for (const size_t length : std::vector<size_t>{1, 511, 512, 513, 777}) {
     stamp_ = kStamp;
     WriteBlock({0, 1, 2}, data.substr(0, length));
     OpWriteBlockProto op = WriteOp({0, 1, 2}, OpWriteBlockProto::PIPELINE_SETUP_APPEND);
